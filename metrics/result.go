@@ -1,0 +1,255 @@
+// Package metrics says what a recording means: one file a metric, all of them
+// functions of traces alone. It never sees a socket.
+package metrics
+
+// A Result is what can be claimed from one recording: result.json, schema
+// fermata.result/1. What does not apply is absent, never 0 or -1.
+type Result struct {
+	Schema string `json:"schema"`
+	Tool   Tool   `json:"tool"`
+	Run    Run    `json:"run"`
+	Window Window `json:"window"`
+	Load   Load   `json:"load"`
+
+	Outcomes      map[string]int64 `json:"outcomes"`
+	Failures      []Failure        `json:"failures"`
+	FinishReasons map[string]int64 `json:"finish_reasons"`
+
+	Metrics Metrics `json:"metrics"`
+
+	Stalls     *Stalls     `json:"stalls,omitempty"`
+	Sessions   *Sessions   `json:"sessions,omitempty"`
+	Throughput Throughput  `json:"throughput"`
+	Fluidity   []Fluidity  `json:"fluidity"`
+	FluidRate  []FluidRate `json:"fluid_rate"`
+	Rates      Rates       `json:"rates"`
+	Goodput    []Goodput   `json:"goodput"`
+	SLO        []Verdict   `json:"slo"`
+
+	SameEventShare *float64 `json:"same_event_share,omitempty"` // of decode tokens, those that came in the event of the token before
+	SameReadShare  *float64 `json:"same_read_share,omitempty"`  // … in the same socket read
+
+	Health   Health    `json:"health"`
+	Warnings []Warning `json:"warnings"`
+}
+
+// Tool is what made the result.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Run is what was run.
+type Run struct {
+	Name        string            `json:"name,omitempty"`
+	Target      string            `json:"target,omitempty"`
+	Model       string            `json:"model,omitempty"`
+	Seed        *uint64           `json:"seed,omitempty"`
+	Interrupted string            `json:"interrupted,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+}
+
+// Window is the measured phase, half-open, in ns since time zero.
+type Window struct {
+	StartNs   int64   `json:"start_ns"`
+	EndNs     int64   `json:"end_ns"`
+	Why       string  `json:"why"`
+	TimeScale float64 `json:"time_scale"`
+}
+
+// Load is what was offered and what came of it.
+type Load struct {
+	OfferedRPS   *float64 `json:"offered_rps,omitempty"`  // measured requests due, over the length of their phase
+	AchievedRPS  *float64 `json:"achieved_rps,omitempty"` // measured requests sent, over the same
+	Sent         int64    `json:"sent"`                   // measured requests that left
+	Measured     int64    `json:"measured"`               // measured requests
+	InFlightMax  int64    `json:"in_flight_max"`
+	InFlightMean *float64 `json:"in_flight_mean,omitempty"` // over the window
+	Lateness     *Dist    `json:"lateness,omitempty"`
+}
+
+// A Failure is a class of measured requests that were not ok.
+type Failure struct {
+	Outcome    string `json:"outcome"`
+	FailedAt   string `json:"failed_at,omitempty"`
+	HTTPStatus int32  `json:"http_status,omitempty"`
+	Count      int64  `json:"count"`
+	Tokens     int64  `json:"tokens"`          // that arrived before
+	Error      string `json:"error,omitempty"` // of the first of them
+}
+
+// Metrics holds one distribution a metric; each covers the requests that have
+// the value and says how many are missing.
+type Metrics struct {
+	TTFTDue           *Dist `json:"ttft_due,omitempty"`
+	TTFTSent          *Dist `json:"ttft_sent,omitempty"`
+	TTFTServer        *Dist `json:"ttft_server,omitempty"`
+	TTFTAnswer        *Dist `json:"ttft_answer,omitempty"`
+	Network           *Dist `json:"network,omitempty"`
+	ServerQueue       *Dist `json:"server_queue,omitempty"`
+	Prefill           *Dist `json:"prefill,omitempty"`
+	SchedulingDelay   *Dist `json:"scheduling_delay,omitempty"`
+	TBT               *Dist `json:"tbt,omitempty"`
+	TBTEvent          *Dist `json:"tbt_event,omitempty"`
+	TPOT              *Dist `json:"tpot,omitempty"`
+	TokenPace         *Dist `json:"token_pace,omitempty"`
+	NormalizedLatency *Dist `json:"normalized_latency,omitempty"`
+	E2E               *Dist `json:"e2e,omitempty"`
+	StreamEnd         *Dist `json:"stream_end,omitempty"` // end of the stream from the due time
+	TPS               *Dist `json:"tps,omitempty"`
+	GapLongest        *Dist `json:"gap_longest,omitempty"`
+	EvenGap           *Dist `json:"even_gap,omitempty"`
+	StallLongest      *Dist `json:"stall_longest,omitempty"`
+	StallTotal        *Dist `json:"stall_total,omitempty"`
+	StallsPerRequest  *Dist `json:"stalls_per_request,omitempty"`
+	StallPosition     *Dist `json:"stall_position_first,omitempty"` // of requests that stalled
+	TokensPerEvent    *Dist `json:"tokens_per_event,omitempty"`
+	EventsPerRead     *Dist `json:"events_per_read,omitempty"`
+	PromptTokens      *Dist `json:"prompt_tokens,omitempty"`
+	OutputTokens      *Dist `json:"output_tokens,omitempty"`
+}
+
+// A Dist is a distribution. Values of unit "ns" and counts are whole numbers.
+type Dist struct {
+	Unit      string     `json:"unit"` // ns, tokens, tokens/s, events, 1 …
+	N         int64      `json:"n"`
+	NRequests int64      `json:"n_requests"`
+	Missing   int64      `json:"missing"` // measured requests without the value
+	Level     float64    `json:"level"`   // of the intervals: 0.95
+	Mean      *float64   `json:"mean,omitempty"`
+	SD        *float64   `json:"sd,omitempty"` // over n - 1
+	Min       *float64   `json:"min,omitempty"`
+	Max       *float64   `json:"max,omitempty"`
+	Better    string     `json:"better,omitempty"` // lower or higher
+	Quantiles []Quantile `json:"quantiles"`        // ascending p; the value of rank ceil(n p)
+	Over      []Over     `json:"over,omitempty"`
+}
+
+// A Quantile is a percentile with its interval. Low and High are statistical,
+// StampLow and StampHigh the instrument's.
+type Quantile struct {
+	P         float64  `json:"p"`
+	Value     float64  `json:"value"`
+	Low       *float64 `json:"low,omitempty"`
+	High      *float64 `json:"high,omitempty"`
+	StampLow  *float64 `json:"stamp_low,omitempty"`
+	StampHigh *float64 `json:"stamp_high,omitempty"`
+	Tau       *float64 `json:"tau,omitempty"`
+	NEff      float64  `json:"n_eff"`
+	Rule      string   `json:"rule"`
+	Status    string   `json:"status"` // ok, assumed, open, insufficient
+}
+
+// Over is the share of values above a bound.
+type Over struct {
+	Value            float64  `json:"value"`
+	Share            float64  `json:"share"`              // of the requests that have the value
+	ShareWithMissing float64  `json:"share_with_missing"` // requests without the value counted as above
+	Low              *float64 `json:"low,omitempty"`      // Clopper–Pearson, of share
+	High             *float64 `json:"high,omitempty"`
+}
+
+// Stalls sums up playback at the reading pace, over ok answers.
+type Stalls struct {
+	PaceNs          int64   `json:"pace_ns"`
+	RequestsWithAny int64   `json:"requests_with_any"`
+	Share           float64 `json:"share"`
+}
+
+// Sessions sums up conversations.
+type Sessions struct {
+	Started     int64 `json:"started"`
+	EndedEarly  int64 `json:"ended_early"`
+	TurnsUnsent int64 `json:"turns_unsent"`
+}
+
+// Throughput takes what finished or arrived in the window, of every phase.
+type Throughput struct {
+	RequestsPerS             *float64 `json:"requests_per_s,omitempty"`
+	OutputTokensPerSFinished *float64 `json:"output_tokens_per_s_finished,omitempty"`
+	OutputTokensPerSArrived  *float64 `json:"output_tokens_per_s_arrived,omitempty"`
+	InputTokensPerS          *float64 `json:"input_tokens_per_s,omitempty"`
+}
+
+// Deadline is what first tokens were judged against.
+type Deadline struct {
+	Shape  string `json:"shape"`  // fixed, linear, quadratic, hinges, monotone
+	Text   string `json:"text"`   // as given, such as fixed:300ms
+	Source string `json:"source"` // where it came from
+}
+
+// Fluidity is the fluidity index at one target gap.
+type Fluidity struct {
+	Variant         string    `json:"variant"` // decode or first_token
+	TargetGapNs     int64     `json:"target_gap_ns"`
+	Deadline        *Deadline `json:"deadline,omitempty"`
+	SlackNs         *int64    `json:"slack_ns,omitempty"`
+	Edge            string    `json:"edge,omitempty"`
+	Carry           string    `json:"carry"`
+	Index           *Dist     `json:"index"`
+	ShareAtLeast0_9 *float64  `json:"share_at_least_0_9,omitempty"`
+	Missed          int64     `json:"missed"`
+	Met             int64     `json:"met"`
+}
+
+// FluidRate is the fluid token generation rate 1/D_d*.
+type FluidRate struct {
+	Variant  string   `json:"variant"`
+	GapNs    *int64   `json:"gap_ns,omitempty"`
+	TokensPS *float64 `json:"tokens_per_s,omitempty"`
+	Share    float64  `json:"share"` // 0.99
+	Index    float64  `json:"index"` // 0.9
+	Feasible bool     `json:"feasible"`
+	Low      *float64 `json:"low,omitempty"` // tokens a second
+	High     *float64 `json:"high,omitempty"`
+}
+
+// Rates are three tokens-a-second figures of one recording, side by side.
+type Rates struct {
+	TPOT    *float64 `json:"tpot,omitempty"`     // 1/median TPOT
+	TailTBT *float64 `json:"tail_tbt,omitempty"` // 1/p99 TBT
+	Fluid   *float64 `json:"fluid,omitempty"`    // 1/D_d*, decode
+}
+
+// Goodput is the rate of requests that met every term of an objective jointly.
+type Goodput struct {
+	Objective string   `json:"objective"`
+	RequestsS *float64 `json:"requests_per_s,omitempty"`
+	TokensS   *float64 `json:"tokens_per_s,omitempty"`
+	Share     float64  `json:"share"`
+	ShareLow  *float64 `json:"share_low,omitempty"`
+	ShareHigh *float64 `json:"share_high,omitempty"`
+}
+
+// A Verdict judges one objective.
+type Verdict struct {
+	Objective string   `json:"objective"`
+	Verdict   string   `json:"verdict"` // met, missed, open
+	Share     *float64 `json:"share,omitempty"`
+	ShareLow  *float64 `json:"share_low,omitempty"`
+	ShareHigh *float64 `json:"share_high,omitempty"`
+	Value     *float64 `json:"value,omitempty"` // the percentile, for one term
+	Low       *float64 `json:"low,omitempty"`
+	High      *float64 `json:"high,omitempty"`
+	Unit      string   `json:"unit,omitempty"`       // of value
+	WithoutIt int64    `json:"without_it,omitempty"` // good answers that had no value for a term, counted as meeting it
+	Status    string   `json:"status,omitempty"`     // of the interval, as a quantile's
+}
+
+// Health says how far the instrument itself can be trusted.
+type Health struct {
+	ClientBound bool     `json:"client_bound"`
+	Reasons     []string `json:"reasons"`
+	ReadLag     *Dist    `json:"read_lag,omitempty"`
+	ExactShare  *float64 `json:"exact_share,omitempty"` // arrivals whose stamp is exact
+	BoundWidth  *Dist    `json:"bound_width,omitempty"` // stamp errors of the others
+	CPUMax      *float64 `json:"cpu_max,omitempty"`     // cores used in the busiest second
+	GCPauseMax  *int64   `json:"gc_pause_max_ns,omitempty"`
+}
+
+// A Warning is what a careful reader must know: what was seen, and what to do.
+type Warning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+	Help string `json:"help,omitempty"`
+}

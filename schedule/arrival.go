@@ -1,0 +1,39 @@
+// Package schedule says when to ask: moments drawn lazily from one seed, so
+// that a rate may change under way, each with the phase that it belongs to.
+package schedule
+
+import "time"
+
+// A Phase is a half-open stretch of schedule time; an arrival belongs to the
+// phase of its due time.
+type Phase string
+
+const (
+	Warmup   Phase = "warmup"   // until the server is in its stride
+	Measured Phase = "measured" // what results are about
+	Drain    Phase = "drain"    // load that goes on until the measured requests have ended
+)
+
+// An Arrival is one moment to ask.
+type Arrival struct {
+	Index   int64 // position in the schedule, from 0: the key of merging and loss accounting
+	Due     int64 // ns since time zero; in a closed loop, when a user became free
+	Session string
+	Phase   Phase
+
+	PromptTokens int32 // from a schedule file that has them; else 0
+	OutputTokens int32
+}
+
+// Options say when to ask. The zero value is not a schedule: Kind decides which
+// of the others are needed.
+type Options struct {
+	Kind        string        `yaml:"kind"`        // poisson, constant, closed, all, or a file of given times; default poisson, closed where concurrency is given
+	File        string        `yaml:"file"`        // CSV or JSONL of given times
+	Rate        float64       `yaml:"rate"`        // requests a second, for poisson and constant
+	Concurrency int           `yaml:"concurrency"` // users of a closed loop
+	Requests    int64         `yaml:"requests"`    // measured requests; default 100 where no duration is given
+	Duration    time.Duration `yaml:"duration"`    // length of the measured phase
+	Warmup      string        `yaml:"warmup"`      // 200, 10%, 30s or 0; default the smaller of 200 requests and 10 %
+	Drain       string        `yaml:"drain"`       // load or quiet; default load
+}

@@ -1,0 +1,67 @@
+// Package wire moves the bytes: connections, and a stamp for every read of a
+// socket. It knows nothing of what the bytes mean.
+package wire
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"fermata/recording"
+)
+
+// A Clock counts nanoseconds since a run's start on the monotonic clock.
+type Clock struct{ start time.Time }
+
+// NewClock is a clock whose zero is now.
+func NewClock() Clock { return Clock{time.Now()} }
+
+// Now is the time since the clock's zero, in ns.
+func (c Clock) Now() int64 { return int64(time.Since(c.start)) }
+
+// At is the clock's reading at t, in ns.
+func (c Clock) At(t time.Time) int64 { return int64(t.Sub(c.start)) }
+
+// ZeroWallNs is the wall clock at the clock's zero, in Unix ns.
+func (c Clock) ZeroWallNs() int64 { return c.start.UnixNano() }
+
+// A Request is what goes out: complete bytes and where to.
+type Request struct {
+	Method string
+	URL    string
+	Header http.Header
+	Body   []byte
+}
+
+// A Stamp says when bytes arrived: in [At-ErrorNs, At], brought by read number
+// Read of their response's connection.
+type Stamp struct {
+	At      int64
+	ErrorNs int64
+	Read    int32
+}
+
+// A Sink takes what an exchange brings, in order, on one goroutine. Data is
+// valid only during the call. An error from either stops the exchange.
+type Sink interface {
+	Sent(at int64, connected recording.Maybe[int64]) error
+	Head(status int, header http.Header, at Stamp) error
+	Data(b []byte, at Stamp) error
+}
+
+// A Result is how an exchange went.
+type Result struct {
+	Sent      recording.Maybe[int64] // when the last byte of the request left
+	Connected recording.Maybe[int64] // when a new connection stood
+	FirstByte recording.Maybe[int64]
+	End       int64          // end of the body, or the failure
+	Step      recording.Step // where it failed; empty if the body was read to its end
+	Err       error          // why; nil if the body was read to its end, or the sink's error
+}
+
+// A Transport exchanges one request for one response, calling sink on the way.
+// The context cuts an exchange; its cause becomes the Result's error.
+type Transport interface {
+	Exchange(ctx context.Context, req *Request, sink Sink) Result
+	Close()
+}
