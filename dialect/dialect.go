@@ -34,8 +34,22 @@ type Answer struct {
 	QueueNs        recording.Maybe[int64]
 	PrefillNs      recording.Maybe[int64]
 
-	Notes []string // codes of recording.Trace.Notes
+	// OutputTokens and ReasoningTokens are of the judged choice. Where there were
+	// several choices a server's usage covers all of them (vLLM) or any one
+	// (llama.cpp): then both are absent, and ChoicesTokens is the last that it said.
+	ChoicesTokens recording.Maybe[int32]
+
+	PredictedN    recording.Maybe[int32] // llama.cpp's own count of output tokens (timings.predicted_n)
+	ReasoningSeen bool                   // text came on the reasoning channel
+
+	Notes []string // codes of recording.Trace.Notes, and those below
 }
+
+// Codes that stand in Answer.Notes beside those of the recording.
+const (
+	NoteUsageWithoutReasoning = "usage_excludes_reasoning" // total > prompt + completion: the output is total - prompt
+	NoteReasoningClamped      = "reasoning_exceeds_output" // more reasoning tokens than output tokens were reported
+)
 
 // A Decoder reads the events of one answer.
 type Decoder interface {

@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"fmt"
+	"slices"
+
 	"fermata/deadline"
 )
 
@@ -15,4 +18,59 @@ type Options struct {
 	ExpectStop   bool  // a finish by length is a truncation, not the plan
 	SlowNs       int64 // answers that took longer are slow; 0 where not declared
 	PointVerdict bool  // judge objectives by the point, not the interval
+
+	// keepAtMost bounds how many values any distribution keeps before it counts
+	// in buckets; 0 leaves it to the metric. Tests make it tiny.
+	keepAtMost int
+}
+
+const (
+	defaultPaceNs = 166_666_667 // 6 tokens a second
+	longestNs     = 1 << 53     // largest gap, pace or bound: 104 days, exact as a float
+)
+
+// settled is o with its defaults filled in, or what is wrong with it.
+func (o Options) settled() (Options, error) {
+	if len(o.TargetGapsNs) == 0 {
+		o.TargetGapsNs = []int64{25_000_000, 50_000_000, 100_000_000}
+	}
+	for _, g := range o.TargetGapsNs {
+		if g < 1 || g > longestNs {
+			return o, fmt.Errorf("judging a recording: a target gap of %d ns: it must be 1 ns or more, 100 days at most", g)
+		}
+	}
+	if o.PaceNs == 0 {
+		o.PaceNs = defaultPaceNs
+	}
+	if o.PaceNs < 1 || o.PaceNs > longestNs {
+		return o, fmt.Errorf("judging a recording: a reading pace of %d ns a token: it must be 1 ns or more, 100 days at most", o.PaceNs)
+	}
+	if o.SlowNs < 0 {
+		return o, fmt.Errorf("judging a recording: slow after %d ns: it must not be negative", o.SlowNs)
+	}
+	bounds := append([]int64{1e9, 5e9, 15e9, 25e9}, o.OverNs...)
+	slices.Sort(bounds)
+	o.OverNs = slices.Compact(bounds)
+	if o.OverNs[0] < 0 {
+		return o, fmt.Errorf("judging a recording: counting values over %d ns: a bound must not be negative", o.OverNs[0])
+	}
+	for _, s := range o.SLO {
+		if len(s.Terms) == 0 {
+			return o, fmt.Errorf("judging a recording: an objective without terms; ParseObjective makes whole ones")
+		}
+		for _, t := range s.Terms {
+			if t.Name == "fluidity" && t.Stat == "first" && o.Deadlines == nil {
+				return o, fmt.Errorf("judging objective %q: fluidity.first needs first-token deadlines, such as fixed:300ms; without them use fluidity.decode", s.Text)
+			}
+		}
+	}
+	return o, nil
+}
+
+// keep is how many values a distribution keeps that would keep limit.
+func (o Options) keep(limit int) int {
+	if o.keepAtMost > 0 {
+		return min(limit, o.keepAtMost)
+	}
+	return limit
 }

@@ -1,0 +1,49 @@
+# Verbs of this project. `make demo` shows what it is for, `make test` passes the tests.
+GO     ?= go
+TOOL   := $(GO) tool -modfile=tools/go.mod
+BIN    := bin/fermata
+LDFLAGS := -s -w
+export CGO_ENABLED := 0
+
+.PHONY: build demo test lint golden fuzz bench slow e2e-real clean
+
+build: ## the static binary, bin/fermata
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/fermata
+
+demo: build ## two servers, one load: what the averages hide
+	$(BIN) demo
+
+test: ## all tests but the slow ones
+	$(GO) test ./...
+
+lint: ## formatting, vet, staticcheck; rules of our own are tests (house_test.go)
+	@unformatted=$$($(TOOL) gofumpt -l .); if [ -n "$$unformatted" ]; then echo "not gofumpt-ed (make fmt):"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+.PHONY: fmt
+fmt: ## format with gofumpt
+	$(TOOL) gofumpt -w .
+
+golden: ## rewrite golden files; read the difference before committing
+	$(GO) test ./report ./recording ./spec ./internal/schema -update
+
+FUZZTIME ?= 20s
+fuzz: ## each fuzz test for FUZZTIME
+	@for p in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for f in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $$p | sed 's/^func //'); do \
+			echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; done; done
+
+bench: ## speed of metrics, recording and parsing, in tokens a second
+	$(GO) test -run '^$$' -bench . -benchmem ./metrics ./recording ./dialect ./internal/sse
+
+slow: ## the tests that take minutes
+	FERMATA_SLOW=1 $(GO) test -count=1 -timeout 30m ./...
+
+e2e-real: build ## a real engine (llama.cpp) with a real model, installed into .cache
+	./e2e/engine.sh install
+	FERMATA_E2E=1 $(GO) test -count=1 -timeout 10m -v ./e2e
+
+clean: ## remove what was built and run here
+	rm -rf bin runs .cache

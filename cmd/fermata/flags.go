@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"fermata/internal/conf"
+	"fermata/report"
+	"fermata/spec"
+)
+
+// specFlags are flags that stand for keys of the run file.
+type specFlags map[string]spec.Flag
+
+// addSpecFlags gives c the flags that wanted chooses, all of them texts: the run
+// file's reader checks them, so that a flag and its key have one meaning and
+// one error.
+func addSpecFlags(c *cobra.Command, wanted func(spec.Flag) bool) specFlags {
+	all := specFlags{}
+	c.Flags().SortFlags = false
+	for _, f := range spec.Flags() {
+		if !wanted(f) {
+			continue
+		}
+		all[f.Name] = f
+		switch f.Kind {
+		case spec.Switch:
+			c.Flags().Bool(f.Name, false, f.Usage)
+		case spec.Many:
+			c.Flags().StringArray(f.Name, nil, f.Usage)
+		default:
+			c.Flags().String(f.Name, "", f.Usage)
+		}
+	}
+	return all
+}
+
+// settings are the flags that were given, and those of --set, in order.
+func (all specFlags) settings(c *cobra.Command, set []string) ([]conf.Setting, error) {
+	var sets []conf.Setting
+	c.Flags().Visit(func(f *pflag.Flag) {
+		def, ok := all[f.Name]
+		if !ok {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, v := range list.GetSlice() {
+				sets = append(sets, def.Setting(v))
+			}
+			return
+		}
+		sets = append(sets, def.Setting(f.Value.String()))
+	})
+	for _, text := range set {
+		one, err := spec.Set(text)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		sets = append(sets, one)
+	}
+	return sets, nil
+}
+
+// isJudging says that a flag is about judging, not about running.
+func isJudging(f spec.Flag) bool {
+	return f.Path == "slo" || f.Path == "expect" || strings.HasPrefix(f.Path, "judge.")
+}
+
+func addFormat(c *cobra.Command, format *string) {
+	c.Flags().StringVarP(format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.Formats(), ", "))
+	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func checkFormat(format string) error {
+	if err := report.CheckFormat(format); err != nil {
+		return usageError{err}
+	}
+	return nil
+}

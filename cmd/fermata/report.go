@@ -1,0 +1,62 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"fermata/experiment"
+	"fermata/metrics"
+)
+
+func newReport(s streams) *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "report RUN…",
+		Short: "Tables, JSON, CSV or Markdown from recordings",
+		Long: `Report judges recordings again, as they were judged when they were made or under
+other objectives, deadlines, paces and target gaps. Several runs are shown side by
+side. RUN is a run's folder, or a requests.parquet.`,
+		Example: `  fermata report runs/20261129-120000
+  fermata report runs/a runs/b --slo "ttft<=1s @99%" --target-gap 33ms
+  fermata report runs/a -o json > result.json`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	flags := addSpecFlags(c, isJudging)
+	addFormat(c, &format)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFormat(format); err != nil {
+			return err
+		}
+		sets, err := flags.settings(c, nil)
+		if err != nil {
+			return err
+		}
+		var results []*metrics.Result
+		for _, dir := range args {
+			r, err := experiment.Judge(dir, sets, version())
+			if err != nil {
+				return err
+			}
+			results = append(results, r)
+		}
+		if err := s.report(format, results); err != nil {
+			return err
+		}
+		return worst(results)
+	}
+	return c
+}
+
+// worst is the exit code of several results: 4 before 3.
+func worst(results []*metrics.Result) error {
+	var missed error
+	for _, r := range results {
+		switch err := judged(r); err {
+		case status(exitUnclear):
+			return err
+		case nil:
+		default:
+			missed = err
+		}
+	}
+	return missed
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fermata/experiment"
+	"fermata/internal/conf"
+	"fermata/load"
+	"fermata/metrics"
+	"fermata/report"
+	"fermata/spec"
+)
+
+func newRun(s streams) *cobra.Command {
+	var out, format string
+	var printSpec, quiet bool
+	var set []string
+	c := &cobra.Command{
+		Use:   "run URL|SPEC",
+		Short: "Offer a load, record every token, print what can be claimed",
+		Long: `Run offers a load to a streaming endpoint (OpenAI-compatible Chat Completions or
+Completions) and records when every token arrived. The load is an open loop by
+default: requests leave when they are due, however slow the server is, and
+latencies count from the due time.
+
+Everything can stand in a run file instead of flags; --print-spec shows the file
+that the flags mean, and --set reaches every key of it. ^C once stops asking and
+waits up to 30 s for answers; twice cuts them. Either way everything recorded is
+kept and reported.`,
+		Example: `  fermata run http://127.0.0.1:8000 --rate 4 --requests 200
+  fermata run http://127.0.0.1:8000/v1 --concurrency 8 --duration 60s --input 1024 --output 256
+  fermata run https://api.example.com/v1 --model m --api-key-env KEY --rate 0.5 \
+      --slo "ttft<=2s and tbt.p99<=100ms @99%"
+  fermata run experiment.yaml --set schedule.rate=8`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags := addSpecFlags(c, func(spec.Flag) bool { return true })
+	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the run file, such as schedule.rate=4")
+	c.Flags().BoolVar(&printSpec, "print-spec", false, "print the run file that the flags mean, and stop")
+	c.Flags().StringVar(&out, "out", "", "`DIR` for the recording (default runs/TIME-NAME)")
+	addFormat(c, &format)
+	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFormat(format); err != nil {
+			return err
+		}
+		sets, err := flags.settings(c, set)
+		if err != nil {
+			return err
+		}
+		r, err := readSpec(args, sets, printSpec)
+		if err != nil {
+			return err
+		}
+		if printSpec {
+			_, err := s.out.Write(r.YAML())
+			return err
+		}
+		return s.measure(c.Context(), r, out, format, quiet)
+	}
+	return c
+}
+
+// readSpec reads the run file, or makes one for a URL.
+func readSpec(args []string, sets []conf.Setting, printing bool) (*spec.Run, error) {
+	switch {
+	case len(args) == 0 && printing:
+		url := conf.Setting{Path: "target.url", Value: "http://127.0.0.1:8000", From: "the default URL"}
+		return spec.Read("", nil, append([]conf.Setting{url}, sets...))
+	case len(args) == 0:
+		return nil, usagef("say whom to measure: a URL such as http://127.0.0.1:8000, or a run file")
+	case strings.Contains(args[0], "://"):
+		url := conf.Setting{Path: "target.url", Value: args[0], From: "the URL"}
+		return spec.Read("", nil, append([]conf.Setting{url}, sets...))
+	}
+	data, err := os.ReadFile(args[0])
+	if os.IsNotExist(err) {
+		return nil, usagef("%s is neither a run file nor a URL (which begins with http:// or https://)", args[0])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the run file: %w", err)
+	}
+	return spec.Read(args[0], data, sets)
+}
+
+// measure runs, reports and gives the run its exit code.
+func (s streams) measure(ctx context.Context, r *spec.Run, out, format string, quiet bool) error {
+	ctx, stop, release := interrupts(ctx, s)
+	defer release()
+	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
+	line := newLive(s, quiet)
+	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
+	done, err := experiment.Run(ctx, r, o)
+	line.end()
+	if err != nil {
+		return err
+	}
+	if err := s.report(format, []*metrics.Result{done.Result}); err != nil {
+		return err
+	}
+	s.say("recorded in %s", done.Dir)
+	return verdict(done)
+}
+
+// verdict is the exit code of a finished run.
+func verdict(d *experiment.Done) error {
+	switch {
+	case d.End.Interrupted != "" && !d.End.ByFailures:
+		return status(exitInterrupted)
+	case d.End.ByFailures:
+		return status(exitUnclear)
+	}
+	return judged(d.Result)
+}
+
+// judged is the exit code that a result alone asks for.
+func judged(r *metrics.Result) error {
+	missed, open := r.Outcomes["ok"] == 0, r.Health.ClientBound
+	for _, v := range r.SLO {
+		missed = missed || v.Verdict == "missed"
+		open = open || v.Verdict == "open"
+	}
+	switch {
+	case open:
+		return status(exitUnclear)
+	case missed:
+		return status(exitMissed)
+	}
+	return nil
+}
+
+// report prints results on standard output.
+func (s streams) report(format string, results []*metrics.Result) error {
+	if err := report.Write(format, s.out, results, look(s.out)); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}

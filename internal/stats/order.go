@@ -1,0 +1,318 @@
+// Package stats holds the exact statistics behind every figure: values of given
+// rank over streams larger than memory, sums without rounding, and intervals
+// that assume nothing about a distribution's shape.
+package stats
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// Rank is ⌈n·p⌉ for p in thousandths: the position, from 1, of a percentile
+// among n sorted values. It is 0 only where n is 0.
+func Rank(n int64, thousandths int) int64 {
+	return max(min(n, 1), (n*int64(thousandths)+999)/1000)
+}
+
+const (
+	subBits    = 8                         // 256 buckets an octave: each at most 0.4 % wide
+	intBuckets = (64 - subBits) << subBits // of the whole numbers from 0 on
+	floatShift = 52 - subBits              // mantissa bits below a bucket's
+	floatFrom  = (1023 - 40) << subBits    // buckets begin at 2^-40 …
+	floatSize  = (40 + 64) << subBits      // … and end at 2^64; the outermost take the rest
+	keepUnless = 1 << 16                   // values kept by an Order whose limit is 0
+	sortUpTo   = 1 << 12                   // kept values that are simply sorted
+	tableUpTo  = math.MaxInt32 >> 4        // widest bucket that may be counted value by value
+)
+
+// An Order finds the values of given ranks among numbers that come as a stream.
+// It keeps the numbers themselves while they are few. Beyond its limit it only
+// counts them in buckets, Seek picks the buckets that hold the wanted ranks, and
+// the stream must come a second time, to Again. Ranks are exact either way. The
+// zero value is ready for whole numbers.
+type Order struct {
+	Limit int // numbers kept before counting begins; default 65,536
+
+	n     int64
+	kept  []int64
+	count []int64 // by bucket; for whole numbers the negative ones come first
+	float bool    // numbers are the bits of floats from 0 on
+	done  bool    // Seek was called
+	cells []cell
+	pick  []uint8 // cell of each bucket, plus 1
+}
+
+// A cell collects the numbers of one wanted bucket.
+type cell struct {
+	lo, width int64
+	before, n int64   // numbers below the bucket, numbers in it
+	values    []int64 // of these one or the other is used, whichever is smaller
+	table     []uint32
+	sorted    bool
+}
+
+// bucket is the position of v in count.
+func (o *Order) bucket(v int64) int {
+	if o.float {
+		return min(max(int(v>>floatShift)-floatFrom, 0), floatSize-1)
+	}
+	if v < 0 {
+		return intBuckets - 1 - logLinear(^v)
+	}
+	return intBuckets + logLinear(v)
+}
+
+// logLinear numbers the whole numbers from 0 on: one by one up to 512, then 256
+// buckets an octave.
+func logLinear(v int64) int {
+	shift := bits.Len64(uint64(v)) - 1 - subBits
+	if shift <= 0 {
+		return int(v)
+	}
+	return shift<<subBits + int(v>>shift)
+}
+
+// span is the least number of a bucket of whole numbers and how many it holds.
+func span(bucket int) (lo, width int64) {
+	at := bucket - intBuckets
+	if bucket < intBuckets {
+		at = intBuckets - 1 - bucket
+	}
+	lo, width = int64(at), 1
+	if shift := at>>subBits - 1; shift > 0 {
+		lo, width = int64(at-shift<<subBits)<<shift, 1<<shift
+	}
+	if bucket < intBuckets {
+		lo = ^(lo + width - 1)
+	}
+	return lo, width
+}
+
+// Clone is a copy of o, before Seek, that goes its own way.
+func (o *Order) Clone() *Order {
+	c := *o
+	c.kept, c.count = slices.Clone(o.kept), slices.Clone(o.count)
+	return &c
+}
+
+// N is how many numbers came.
+func (o *Order) N() int64 { return o.n }
+
+// Add takes a number.
+func (o *Order) Add(v int64) {
+	o.n++
+	if o.count == nil {
+		if o.keep(v) {
+			return
+		}
+		o.spill()
+	}
+	o.count[o.bucket(v)]++
+}
+
+// AddAll takes each of vs.
+func (o *Order) AddAll(vs []int64) {
+	if o.count == nil || o.float {
+		for _, v := range vs {
+			o.Add(v)
+		}
+		return
+	}
+	o.n += int64(len(vs))
+	count := o.count
+	for _, v := range vs {
+		if v < 0 {
+			count[intBuckets-1-logLinear(^v)]++
+		} else {
+			count[intBuckets+logLinear(v)]++
+		}
+	}
+}
+
+// AddN takes the number v times times.
+func (o *Order) AddN(v, times int64) {
+	for times > 0 && o.count == nil {
+		o.Add(v)
+		times--
+	}
+	if times > 0 {
+		o.n += times
+		o.count[o.bucket(v)] += times
+	}
+}
+
+func (o *Order) keep(v int64) bool {
+	limit := o.Limit
+	if limit <= 0 {
+		limit = keepUnless
+	}
+	if len(o.kept) >= limit {
+		return false
+	}
+	o.kept = append(o.kept, v)
+	return true
+}
+
+// spill turns the kept numbers into counts.
+func (o *Order) spill() {
+	size := 2 * intBuckets
+	if o.float {
+		size = floatSize
+	}
+	o.count = make([]int64, size)
+	for _, v := range o.kept {
+		o.count[o.bucket(v)]++
+	}
+	o.kept = nil
+}
+
+// Seek says which ranks, from 1, At will be asked for, after the last number
+// came. It reports whether the numbers must come once more, to Again. Ranks
+// outside 1 … n are passed over; there may be up to 255.
+func (o *Order) Seek(ranks ...int64) (again bool) {
+	if o.done {
+		return false
+	}
+	o.done = true
+	if o.count == nil && len(o.kept) <= sortUpTo {
+		slices.Sort(o.kept)
+		return false
+	}
+	kept := o.kept
+	if o.count == nil {
+		o.spill()
+	}
+	o.choose(ranks)
+	if kept != nil {
+		for _, v := range kept {
+			o.Again(v)
+		}
+		return false
+	}
+	for i := range o.cells {
+		if o.cells[i].width != 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// choose makes a cell for every bucket that holds one of the ranks.
+func (o *Order) choose(ranks []int64) {
+	sorted := slices.Clone(ranks)
+	slices.Sort(sorted)
+	o.pick = make([]uint8, len(o.count))
+	var before int64
+	for at, n := range o.count {
+		if n == 0 {
+			continue
+		}
+		for len(sorted) > 0 && sorted[0] <= before {
+			sorted = sorted[1:]
+		}
+		if len(sorted) == 0 {
+			break
+		}
+		if sorted[0] <= before+n {
+			c := cell{before: before, n: n, width: math.MaxInt64}
+			if !o.float {
+				c.lo, c.width = span(at)
+			}
+			c.reserve()
+			o.cells = append(o.cells, c)
+			if c.width != 1 {
+				o.pick[at] = uint8(len(o.cells))
+			}
+		}
+		before += n
+	}
+	o.count = nil
+}
+
+// reserve makes room for the cell's numbers, by the cheaper of two ways.
+func (c *cell) reserve() {
+	switch {
+	case c.width == 1:
+	case c.width <= tableUpTo && c.width/2 < c.n && c.n <= math.MaxUint32:
+		c.table = make([]uint32, c.width)
+	default:
+		c.values = make([]int64, 0, c.n)
+	}
+}
+
+// Again takes a number of the second round.
+func (o *Order) Again(v int64) {
+	if o.pick == nil {
+		return
+	}
+	p := o.pick[o.bucket(v)]
+	if p == 0 {
+		return
+	}
+	c := &o.cells[p-1]
+	if c.table != nil {
+		c.table[v-c.lo]++
+		return
+	}
+	c.values = append(c.values, v)
+}
+
+// AgainAll takes each of vs.
+func (o *Order) AgainAll(vs []int64) {
+	if o.pick == nil || o.float {
+		for _, v := range vs {
+			o.Again(v)
+		}
+		return
+	}
+	pick := o.pick
+	for _, v := range vs {
+		at := intBuckets + logLinear(v)
+		if v < 0 {
+			at = intBuckets - 1 - logLinear(^v)
+		}
+		if pick[at] != 0 {
+			o.Again(v)
+		}
+	}
+}
+
+// At is the number of a rank that Seek was asked for; ok is false where there is
+// none.
+func (o *Order) At(rank int64) (v int64, ok bool) {
+	if rank < 1 || rank > o.n || !o.done {
+		return 0, false
+	}
+	if o.pick == nil {
+		return o.kept[rank-1], true
+	}
+	for i := range o.cells {
+		if c := &o.cells[i]; rank > c.before && rank <= c.before+c.n {
+			return c.at(rank - c.before)
+		}
+	}
+	return 0, false
+}
+
+func (c *cell) at(rank int64) (int64, bool) {
+	if c.width == 1 {
+		return c.lo, true
+	}
+	if c.table != nil {
+		for i, n := range c.table {
+			if rank -= int64(n); rank <= 0 {
+				return c.lo + int64(i), true
+			}
+		}
+		return 0, false
+	}
+	if !c.sorted {
+		slices.Sort(c.values)
+		c.sorted = true
+	}
+	if rank > int64(len(c.values)) {
+		return 0, false
+	}
+	return c.values[rank-1], true
+}

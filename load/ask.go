@@ -1,0 +1,211 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"fermata/recording"
+	"fermata/schedule"
+	"fermata/wire"
+	"fermata/workload"
+)
+
+// A prepared request stands ready before it is due.
+type prepared struct {
+	at   schedule.Arrival
+	q    workload.Request
+	body []byte
+	end  bool // the workload has no more
+	err  error
+}
+
+// aheadOf is how many requests stand ready: enough that building a body never
+// delays a sending, few enough that long prompts fit into memory.
+const aheadOf = 1024
+
+// prepare builds the requests of an open loop ahead of time and returns when the
+// first of them stand ready. In a closed loop users build their own.
+func (r *run) prepare() <-chan prepared {
+	ahead := make(chan prepared, aheadOf)
+	if r.Schedule.Users() > 0 {
+		close(ahead)
+		return ahead
+	}
+	first := make(chan struct{})
+	go func() {
+		defer close(ahead)
+		var once bool
+		ready := func() {
+			if !once {
+				once = true
+				close(first)
+			}
+		}
+		defer ready()
+		for n := 0; ; n++ {
+			at, ok := r.Schedule.Next(0)
+			if !ok {
+				return
+			}
+			p := r.build(at)
+			if p.end {
+				return
+			}
+			if n == aheadOf-1 || at.Phase == schedule.Drain {
+				ready()
+			}
+			select {
+			case ahead <- p:
+			case <-r.halt:
+				return
+			}
+			if p.err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-first:
+	case <-time.After(200 * time.Millisecond): // the rest is built while the first wait
+	}
+	return ahead
+}
+
+func (r *run) build(at schedule.Arrival) prepared {
+	q, ok := r.Prompts.At(at.Index, at.PromptTokens, at.OutputTokens)
+	if !ok {
+		return prepared{end: true}
+	}
+	body, err := r.Dialect.Body(&q)
+	return prepared{at: at, q: q, body: body, err: err}
+}
+
+// A flight is one request from its due time to its end.
+type flight struct {
+	answer
+	body    []byte
+	prompt  string
+	started int64
+}
+
+// begin starts a request of the open loop.
+func (r *run) begin(p prepared) {
+	f := r.enter(p)
+	r.answers.Go(func() { r.ask(f) })
+}
+
+// enter makes the request due.
+func (r *run) enter(p prepared) *flight {
+	f := &flight{body: p.body}
+	t := &f.trace
+	t.Index, t.Due, t.Phase = p.at.Index, p.at.Due, recording.Phase(p.at.Phase)
+	t.Session, t.Turn, t.Target = p.q.Session, p.q.Turn, r.Target
+	if t.Session == "" {
+		t.Session = p.at.Session
+	}
+	if p.q.PromptTokens > 0 {
+		t.Prompt.Intended = recording.Some(p.q.PromptTokens)
+	}
+	if p.q.OutputTokens > 0 {
+		t.Output.Intended = recording.Some(p.q.OutputTokens)
+	}
+	f.decoder, f.dialect, f.record, f.tally = r.Dialect.NewDecoder(), r.Dialect, r.keep, &r.tally
+	f.keepText = r.KeepText
+	if r.KeepText {
+		f.prompt = promptText(&p.q)
+	}
+	r.tally.due.Add(1)
+	if t.Phase == recording.Measured {
+		r.tally.measuredLeft.Add(1)
+	}
+	_ = r.keep.Begin(t)
+	return f
+}
+
+// ask sends one request and follows its answer to the end.
+func (r *run) ask(f *flight) {
+	t := &f.trace
+	if !r.admit() {
+		t.Outcome, t.FailedAt, t.Error = recording.NotSent, recording.AtSend, "due, but the run was stopped before it left"
+		r.close(f)
+		return
+	}
+	ctx, cut := context.WithCancelCause(r.ctx)
+	f.cut, f.started = cut, r.clock.Now()
+	r.mu.Lock()
+	r.inFlight[f] = struct{}{}
+	r.mu.Unlock()
+	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: r.URL, Header: r.Header, Body: f.body}, &f.answer)
+	r.mu.Lock()
+	delete(r.inFlight, f)
+	r.mu.Unlock()
+	cut(nil)
+	if r.room != nil {
+		<-r.room
+	}
+	f.judge(res, r.clock.ZeroWallNs(), r.hide)
+	r.close(f)
+}
+
+// admit waits for a place in flight; false means that the run stopped first.
+func (r *run) admit() bool {
+	if r.halted() {
+		return false
+	}
+	if r.room == nil {
+		return true
+	}
+	r.tally.waiting.Add(1)
+	defer r.tally.waiting.Add(-1)
+	select {
+	case r.room <- struct{}{}:
+		return true
+	case <-r.halt:
+		return false
+	}
+}
+
+// close records the end of a request and counts it.
+func (r *run) close(f *flight) {
+	t := &f.trace
+	_ = r.keep.End(t)
+	if r.KeepText {
+		_ = r.keep.Text(t.Index, t.Try, f.prompt, f.text.String(), f.reasoning.String())
+	}
+	finished := r.tally.finished.Add(1)
+	failed := r.tally.failed.Load()
+	if t.Outcome != recording.OK && t.Outcome != recording.TruncatedByUs && t.Outcome != recording.NotSent {
+		failed = r.tally.failed.Add(1)
+	}
+	if finished >= fewest && float64(failed) > r.maxFailed*float64(finished) {
+		r.failed.Store(true)
+		r.stopSending("too many requests failed")
+	}
+	if t.Phase == recording.Measured {
+		r.tally.measuredDone.Add(1)
+		for {
+			old := r.lastEnd.Load()
+			if t.End.V <= old || r.lastEnd.CompareAndSwap(old, t.End.V) {
+				break
+			}
+		}
+		r.tally.measuredLeft.Add(-1)
+	}
+}
+
+// fewest is how many answers a share of failures is judged from.
+const fewest = 10
+
+// promptText is what was asked, as one text.
+func promptText(q *workload.Request) string {
+	if q.Messages == nil {
+		return q.Prompt
+	}
+	all, err := json.Marshal(q.Messages)
+	if err != nil {
+		return ""
+	}
+	return string(all)
+}

@@ -1,0 +1,213 @@
+package load
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+
+	"fermata/dialect"
+	"fermata/internal/sse"
+	"fermata/recording"
+	"fermata/wire"
+)
+
+// Why a request was cut. They are the causes of its context.
+var (
+	errTimeout = errors.New("no end within the time-out")
+	errSilent  = errors.New("no token within the silence time-out")
+	errStopped = errors.New("cut when the run was stopped")
+	errEnough  = errors.New("the answer had ended, but the server kept the stream open")
+)
+
+// maxError bounds the text of an error that is kept.
+const maxError = 400
+
+// judge closes the trace: which outcome it has, where it failed and why.
+func (a *answer) judge(r wire.Result, zeroWallNs int64, hide *strings.Replacer) {
+	t := &a.trace
+	t.Sent, t.Connected, t.FirstByte, t.End = r.Sent, r.Connected, r.FirstByte, recording.Some(r.End)
+	if a.streaming && r.Err == nil {
+		a.closeStream(r)
+	}
+	said := a.decoder.Answer()
+	if a.head && !a.streaming {
+		said = a.dialectWhole()
+	}
+	a.settle(said)
+	a.take(said, zeroWallNs)
+
+	outcome, why := a.outcome(r, said)
+	t.Outcome = outcome
+	if outcome != recording.OK {
+		t.FailedAt, t.Error = a.step(r), oneLine(hide.Replace(why))
+	}
+	if outcome == recording.OK && !said.Done {
+		addNote(t, recording.NoteNoDone)
+	}
+	if enc := a.header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		addNote(t, recording.NoteGzip)
+	}
+}
+
+// closeStream gives the splitter its end, which may hold one more event.
+func (a *answer) closeStream(r wire.Result) {
+	at := wire.Stamp{At: r.End}
+	if n := len(a.trace.Read); n > 0 {
+		at.Read, at.ErrorNs = a.trace.Read[n-1], a.trace.StampErrorNs[n-1]
+	}
+	open, err := a.events.Close(func(ev sse.Event) error { return a.event(ev, at) })
+	if open {
+		addNote(&a.trace, recording.NoteUnfinishedTail)
+	}
+	if err != nil && a.decoder.Answer().Bad == "" {
+		a.decoder.Answer().Bad = err.Error()
+	}
+}
+
+// take copies what the answer said about itself.
+func (a *answer) take(said *dialect.Answer, zeroWallNs int64) {
+	t := &a.trace
+	t.ResponseID, t.FinishReason = said.ID, said.FinishReason
+	t.Prompt.Reported, t.Output.Reported = said.PromptTokens, said.OutputTokens
+	t.Cached, t.Reasoning = said.CachedTokens, said.ReasoningTokens
+	t.Prompt.Settle(true)
+	t.Output.Settle(false)
+	t.ServerQueue, t.ServerPrefill = said.QueueNs, said.PrefillNs
+	if wall := said.ReceivedWallNs; wall.OK {
+		t.ServerReceived = recording.Some(wall.V - zeroWallNs)
+	} else if wall, ok := headerNs(a.header, "X-Fermata-Received-Ns"); ok {
+		t.ServerReceived = recording.Some(wall - zeroWallNs)
+	}
+	for _, n := range said.Notes {
+		addNote(t, n)
+	}
+}
+
+func (a *answer) outcome(r wire.Result, said *dialect.Answer) (recording.Outcome, string) {
+	err := r.Err
+	switch {
+	case errors.Is(err, errStopped):
+		return recording.TruncatedByUs, err.Error()
+	case !a.head && err != nil:
+		return unanswered(r)
+	case a.status != 200:
+		return recording.HTTPError, fmt.Sprintf("status %d: %s", a.status, orNothing(said.Error))
+	case !a.streaming:
+		return a.unstreamed(said, err)
+	case said.Bad != "":
+		return recording.BadStream, said.Bad
+	case said.Error != "" && said.FinishReason == "":
+		return recording.StreamError, said.Error
+	case errors.Is(err, errTimeout), errors.Is(err, errSilent):
+		return recording.Timeout, err.Error()
+	}
+	return a.ending(said, err)
+}
+
+// ending judges a stream that brought no error of its own.
+func (a *answer) ending(said *dialect.Answer, err error) (recording.Outcome, string) {
+	whole := err == nil || errors.Is(err, errEnough)
+	tokens := a.trace.FirstToken() >= 0
+	switch {
+	case said.FinishReason == "error" || said.FinishReason == "abort":
+		return recording.StreamError, "the server ended the answer with finish reason " + said.FinishReason
+	case said.FinishReason == "content_filter":
+		return recording.Filtered, "a content filter ended the answer"
+	case said.FinishReason != "" && !tokens:
+		return recording.Empty, "the answer ended without a token"
+	case said.FinishReason != "":
+		return recording.OK, ""
+	case whole && !tokens:
+		return recording.Empty, "a stream without a token"
+	case whole:
+		return recording.StreamCut, "the stream ended without a finish reason"
+	case !isBroken(err):
+		return recording.BadStream, err.Error()
+	}
+	return recording.StreamCut, "the connection broke: " + err.Error()
+}
+
+// unanswered judges a request that got no response.
+func unanswered(r wire.Result) (recording.Outcome, string) {
+	err := r.Err
+	var cert *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.Is(err, errTimeout), errors.Is(err, errSilent):
+		return recording.Timeout, err.Error()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return recording.Refused, err.Error()
+	case errors.As(err, &cert), errors.As(err, &record), errors.As(err, &unknown), r.Step == recording.AtTLS:
+		return recording.TLSFailed, err.Error()
+	case r.Step == recording.AtConnect:
+		return recording.ConnectFailed, err.Error()
+	case !isBroken(err):
+		return recording.BadStream, "the answer is not HTTP: " + err.Error()
+	}
+	return recording.StreamCut, "the connection broke before an answer: " + err.Error()
+}
+
+// unstreamed judges a 200 that is no event stream.
+func (a *answer) unstreamed(said *dialect.Answer, err error) (recording.Outcome, string) {
+	switch {
+	case errors.Is(err, errTimeout), errors.Is(err, errSilent):
+		return recording.Timeout, err.Error()
+	case err != nil:
+		return recording.StreamCut, "the connection broke: " + err.Error()
+	case isPage(a.body):
+		return recording.BadStream, orNothing(said.Error)
+	case said.Error != "":
+		return recording.StreamError, said.Error
+	}
+	return recording.NotStreamed, "one JSON body instead of a stream"
+}
+
+// step is how far the request came.
+func (a *answer) step(r wire.Result) recording.Step {
+	switch {
+	case !a.head:
+		return r.Step
+	case a.trace.FirstToken() >= 0:
+		return recording.AtMidStream
+	case a.status != 200:
+		return recording.AtHeaders
+	}
+	return recording.AtFirstToken
+}
+
+func (a *answer) dialectWhole() *dialect.Answer { return a.dialect.Whole(a.status, a.body) }
+
+// isBroken says that an error is one of the connection, not of its bytes.
+func isBroken(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection") ||
+		strings.Contains(err.Error(), "use of closed network connection")
+}
+
+func addNote(t *recording.Trace, code string) {
+	if !slices.Contains(t.Notes, code) {
+		t.Notes = append(t.Notes, code)
+	}
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "no reason given"
+	}
+	return s
+}
+
+// oneLine keeps an error readable in a table.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > maxError {
+		s = strings.ToValidUTF8(s[:maxError], "") + "…"
+	}
+	return s
+}

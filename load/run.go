@@ -1,0 +1,326 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fermata/dialect"
+	"fermata/schedule"
+	"fermata/wire"
+	"fermata/workload"
+)
+
+const (
+	drainLimit = 30 * time.Second // how long load goes on after the measured phase
+	graceLimit = 30 * time.Second // how long a stopped run waits for its answers
+	settled    = 2 * time.Millisecond
+)
+
+// Prompts is what is asked: the request of each place in the schedule; ok is
+// false where there are no more. *workload.Workload is one.
+type Prompts interface {
+	At(index int64, promptTokens, outputTokens int32) (q workload.Request, ok bool)
+}
+
+// A Job is all that a run needs.
+type Job struct {
+	Options  Options
+	Prompts  Prompts
+	Schedule *schedule.Schedule
+	Dialect  dialect.Dialect
+	Record   Recorder
+
+	Transport func(wire.Clock) wire.Transport // made at time zero
+	URL       string
+	Header    http.Header
+	Target    string
+	KeepText  bool
+	Secrets   []string // kept out of every error
+
+	Started func(wire.Clock) // told at time zero; may be nil
+	Live    func(Live)       // told once a second; may be nil
+}
+
+// An End says how a run went as a whole.
+type End struct {
+	WindowStart, WindowEnd int64 // the measured phase, half-open
+	Why                    string
+	Interrupted            string // why the run was cut short; empty for a whole one
+	ByFailures             bool   // it was stopped by its failures
+	Live                   Live
+}
+
+// A run is a job under way.
+type run struct {
+	Job
+	keep      keeper
+	clock     wire.Clock
+	transport wire.Transport
+	hide      *strings.Replacer
+	maxFailed float64
+
+	ctx  context.Context
+	cut  context.CancelCauseFunc
+	halt chan struct{} // closed when nothing more is sent
+
+	haltOnce sync.Once
+	haltWhy  atomic.Pointer[string]
+	failed   atomic.Bool // stopped by its failures
+	fatal    atomic.Pointer[error]
+
+	tally    tally
+	answers  sync.WaitGroup
+	room     chan struct{} // a place in flight; nil without a limit
+	mu       sync.Mutex
+	inFlight map[*flight]struct{}
+
+	next      sync.Mutex  // guards the schedule in a closed loop
+	draining  atomic.Bool // every measured request is due
+	drainFrom atomic.Int64
+	lastEnd   atomic.Int64 // of a measured request
+}
+
+// Run offers the load and returns when every measured request has ended. Closing
+// stop ends arrivals and waits for answers for up to 30 s; cancelling ctx cuts
+// them. The error is the recorder's or the workload's: nothing that a server does
+// makes one.
+func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
+	r := &run{Job: j, halt: make(chan struct{}), inFlight: map[*flight]struct{}{}, hide: hider(j.Secrets)}
+	r.keep = keeper{r}
+	if r.Options.MaxInFlight > 0 {
+		r.room = make(chan struct{}, r.Options.MaxInFlight)
+	}
+	var err error
+	if r.maxFailed, err = share(r.Options.StopIfFailed); err != nil {
+		return End{}, err
+	}
+	r.ctx, r.cut = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer r.cut(nil)
+
+	ahead := r.prepare() // the first requests stand ready at time zero
+	r.clock = wire.NewClock()
+	r.transport = j.Transport(r.clock)
+	defer r.transport.Close()
+	if j.Started != nil {
+		j.Started(r.clock)
+	}
+	over := make(chan struct{})
+	var watchers sync.WaitGroup
+	watchers.Go(func() { r.watch(over) })
+	watchers.Go(func() { r.sample(over) })
+	watchers.Go(func() { r.obey(ctx, stop, over) })
+
+	r.offer(ahead)
+	r.awaitMeasured()
+	r.stopSending("")
+	for range ahead { // until nobody draws from the schedule any more
+	}
+	r.cut(errStopped) // what is left belongs to no measured phase, or was told to end
+	r.answers.Wait()
+	close(over)
+	watchers.Wait()
+	return r.end(), r.err()
+}
+
+// offer sends until the schedule ends or the run is stopped.
+func (r *run) offer(ahead <-chan prepared) {
+	if n := r.Schedule.Users(); n > 0 {
+		var users sync.WaitGroup
+		for range n {
+			users.Go(r.user)
+		}
+		users.Wait()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // its sleeps are the system's
+		r.pace(ahead)
+	}()
+	<-done
+}
+
+// pace is the open loop: each request leaves at its due time on a goroutine of
+// its own, however many others wait.
+func (r *run) pace(ahead <-chan prepared) {
+	for p := range ahead {
+		if p.err != nil {
+			r.die(p.err)
+			return
+		}
+		drain := p.at.Phase == schedule.Drain
+		if drain {
+			r.startDrain()
+		}
+		over := func() bool { return r.halted() || drain && r.drained() }
+		r.clock.WaitUntil(p.at.Due, over)
+		if over() {
+			return
+		}
+		r.begin(p)
+	}
+	r.startDrain()
+}
+
+// user is one of a closed loop: it asks again as soon as it has its answer.
+func (r *run) user() {
+	for !r.halted() {
+		r.next.Lock()
+		at, ok := r.Schedule.Next(r.clock.Now())
+		if !ok || at.Phase == schedule.Drain {
+			r.startDrain()
+		}
+		if !ok || at.Phase == schedule.Drain && r.drained() {
+			r.next.Unlock()
+			return
+		}
+		p := r.build(at)
+		if p.err != nil || p.end {
+			r.next.Unlock()
+			r.die(p.err)
+			return
+		}
+		f := r.enter(p)
+		r.next.Unlock()
+		r.ask(f)
+	}
+}
+
+// startDrain notes that every measured request is due.
+func (r *run) startDrain() {
+	if r.draining.CompareAndSwap(false, true) {
+		r.drainFrom.Store(r.clock.Now())
+	}
+}
+
+// drained says that load need go on no longer.
+func (r *run) drained() bool {
+	if !r.draining.Load() {
+		return false
+	}
+	return r.tally.measuredLeft.Load() == 0 || r.clock.Now()-r.drainFrom.Load() > int64(drainLimit)
+}
+
+// awaitMeasured returns when the measured requests have ended or been cut.
+func (r *run) awaitMeasured() {
+	for r.tally.measuredLeft.Load() > 0 && r.ctx.Err() == nil {
+		time.Sleep(settled)
+	}
+}
+
+// obey carries out what the user says: stop, then cut.
+func (r *run) obey(ctx context.Context, stop <-chan struct{}, over <-chan struct{}) {
+	var grace <-chan time.Time
+	halt := r.halt
+	for {
+		select {
+		case <-stop:
+			r.stopSending("interrupted")
+			stop = nil
+		case <-halt: // by us, by the user or by failures
+			grace, halt = time.After(graceLimit), nil
+		case <-grace:
+			if r.haltWhy.Load() != nil {
+				r.cut(errStopped)
+			}
+			grace = nil
+		case <-ctx.Done():
+			r.stopSending("interrupted")
+			r.cut(errStopped)
+			return
+		case <-over:
+			return
+		}
+	}
+}
+
+// stopSending ends arrivals. Why is empty when the run is simply over.
+func (r *run) stopSending(why string) {
+	r.haltOnce.Do(func() {
+		if why != "" {
+			r.haltWhy.Store(&why)
+		}
+		close(r.halt)
+	})
+}
+
+func (r *run) halted() bool {
+	select {
+	case <-r.halt:
+		return true
+	default:
+		return false
+	}
+}
+
+// die ends the run for a reason that is not the server's.
+func (r *run) die(err error) {
+	if err == nil {
+		return
+	}
+	r.fatal.CompareAndSwap(nil, &err)
+	r.stopSending("the run failed")
+	r.cut(errStopped)
+}
+
+func (r *run) err() error {
+	if p := r.fatal.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (r *run) end() End {
+	e := End{Live: r.live(), ByFailures: r.failed.Load()}
+	start, end, known := r.Schedule.Window()
+	e.WindowStart, e.WindowEnd = start, end
+	e.Why = "the next request was due"
+	if !known {
+		e.WindowEnd = max(start, r.lastEnd.Load())
+		e.Why = "the last measured request had ended"
+	}
+	if why := r.haltWhy.Load(); why != nil {
+		e.Interrupted = *why
+		e.Why = "the run was stopped: " + *why
+		if !known || e.WindowEnd > r.clock.Now() {
+			e.WindowEnd = max(start, r.clock.Now())
+		}
+	}
+	return e
+}
+
+// share reads a share such as 50%; empty means never.
+func share(s string) (float64, error) {
+	if s == "" {
+		return 1, nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	if err != nil || !strings.HasSuffix(s, "%") || v < 0 || v > 100 {
+		return 0, fmt.Errorf("stop_if_failed: %q is not a share such as 50%%", s)
+	}
+	return v / 100, nil
+}
+
+// hider replaces secrets by a mark.
+func hider(secrets []string) *strings.Replacer {
+	var pairs []string
+	for _, s := range secrets {
+		if s != "" {
+			pairs = append(pairs, s, "[secret]")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func headerNs(h http.Header, name string) (int64, bool) {
+	v, err := strconv.ParseInt(h.Get(name), 10, 64)
+	return v, err == nil
+}

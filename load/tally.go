@@ -1,0 +1,45 @@
+package load
+
+import (
+	"sync/atomic"
+
+	"fermata/dialect"
+	"fermata/recording"
+)
+
+// A tally counts what is going on, for the live line and the instrument's own
+// series. Nothing in it is a metric.
+type tally struct {
+	due, waiting, sentAll, finished, failed, tokens atomic.Int64
+	measuredLeft                                    atomic.Int64 // measured requests due and not ended
+	measuredDone                                    atomic.Int64
+	latenessMax                                     atomic.Int64 // since the last sample
+}
+
+func (c *tally) sent(lateness int64) {
+	c.sentAll.Add(1)
+	for {
+		old := c.latenessMax.Load()
+		if lateness <= old || c.latenessMax.CompareAndSwap(old, lateness) {
+			return
+		}
+	}
+}
+
+func (c *tally) token(_ *recording.Trace, tok dialect.Token, _ int64) {
+	switch {
+	case tok.Count > 0:
+		c.tokens.Add(int64(tok.Count))
+	case len(tok.Text) > 0:
+		c.tokens.Add(1)
+	}
+}
+
+// Live is the state of a run at one moment.
+type Live struct {
+	TimeNs                                       int64
+	Due, Sent, Finished, Failed, Waiting, Tokens int64
+	InFlight                                     int64
+	MeasuredDone                                 int64
+	Phase                                        string
+}

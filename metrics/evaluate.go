@@ -1,0 +1,149 @@
+package metrics
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"fermata/recording"
+)
+
+// Schema is that of Result.
+const Schema = "fermata.result/1"
+
+// A family judges measured requests, one after another, as many as there are.
+type family interface {
+	// see takes a request in; in a second pass, only for what seek asked for.
+	see(*answer)
+	// seek ends the first pass and says which columns a second one needs, if any.
+	seek() recording.Columns
+	// result writes what came out, for that many measured requests.
+	result(r *Result, measured int64)
+}
+
+// Evaluate judges a recording. It goes over the source once, and a second time
+// where there are too many values to keep for their percentiles; memory does not
+// grow with the recording beyond that. Samples may be nil.
+func Evaluate(src recording.Source, meta recording.Meta, samples []recording.Sample, opt Options) (*Result, error) {
+	opt, err := opt.settled()
+	if err != nil {
+		return nil, err
+	}
+	e := newEvaluation(meta, opt)
+	const first = recording.AllColumns &^ recording.Bytes
+	if err := e.pass(src, first, e.families); err != nil {
+		return nil, err
+	}
+	e.objectives.ask()
+	var want recording.Columns
+	var again []family
+	for _, f := range e.families {
+		if w := f.seek(); w != 0 {
+			want |= w
+			again = append(again, f)
+		}
+	}
+	if want != 0 {
+		e.answer.second = true
+		if err := e.pass(src, want, again); err != nil {
+			return nil, err
+		}
+	}
+	return e.result(samples), nil
+}
+
+// stoppedByFailures is part of the reason that load gives for a run it stopped by
+// --stop-if-failed.
+const stoppedByFailures = "requests failed"
+
+type evaluation struct {
+	opt        Options
+	meta       recording.Meta
+	scale      scale
+	window     Window
+	answer     answer
+	families   []family
+	objectives *objectives
+	tally      *tally
+	remarks    *remarks
+}
+
+func newEvaluation(meta recording.Meta, opt Options) *evaluation {
+	e := &evaluation{opt: opt, meta: meta, scale: scale(meta.TimeScale)}
+	e.window = Window{
+		StartNs: e.scale.ns(meta.WindowStart.V), EndNs: e.scale.ns(meta.WindowEnd.V), Why: meta.WindowWhy, TimeScale: 1,
+	}
+	if meta.TimeScale > 0 {
+		e.window.TimeScale = meta.TimeScale
+	}
+	known := meta.WindowStart.OK && meta.WindowEnd.OK
+	if !known {
+		e.window.StartNs, e.window.EndNs = -never, never
+	}
+	g := newGaps(opt)
+	e.objectives = newObjectives(opt, g)
+	e.tally, e.remarks = newTally(opt, e.window, known), newRemarks(opt)
+	e.families = []family{
+		newLatencies(opt), g, newPaces(opt), newStalls(opt), newFluidities(opt), newFluidRate(opt, Decode), e.objectives, e.tally,
+	}
+	if opt.Deadlines != nil {
+		e.families = append(e.families, newFluidRate(opt, FirstToken))
+	}
+	return e
+}
+
+// pass shows every measured request to the families; the first one also counts.
+func (e *evaluation) pass(src recording.Source, want recording.Columns, families []family) error {
+	var earlier int64
+	for t := range e.traces(src, want, &earlier) {
+		measured := t.Phase == recording.Measured
+		if e.answer.second && !measured {
+			continue
+		}
+		if err := e.answer.read(&t, &e.opt); err != nil {
+			return err
+		}
+		if !e.answer.second {
+			e.tally.count(&e.answer, measured)
+			if measured {
+				e.remarks.see(&e.answer)
+			}
+		}
+		if !measured {
+			continue
+		}
+		for _, f := range families {
+			f.see(&e.answer)
+		}
+	}
+	e.remarks.retried = earlier
+	if err := src.Err(); err != nil {
+		return fmt.Errorf("reading the recording to judge it: %w", err)
+	}
+	return nil
+}
+
+func (e *evaluation) traces(src recording.Source, want recording.Columns, earlier *int64) iter.Seq[recording.Trace] {
+	return tries(e.scale.traces(src.Traces(want)), earlier)
+}
+
+func (e *evaluation) result(samples []recording.Sample) *Result {
+	measured := e.tally.measured
+	r := &Result{
+		Schema: Schema,
+		Tool:   Tool{Name: "fermata", Version: e.meta.Tool},
+		Run:    Run{Interrupted: e.meta.Interrupted, Labels: e.meta.Labels},
+		Window: e.window,
+
+		Fluidity: []Fluidity{}, FluidRate: []FluidRate{}, Goodput: []Goodput{}, SLO: []Verdict{},
+	}
+	e.tally.window(&r.Window)
+	for _, f := range e.families {
+		f.result(r, measured)
+	}
+	e.objectives.goodput(r, r.Window.EndNs-r.Window.StartNs)
+	i := readSamples(samples)
+	i.judge(r)
+	e.remarks.warnings(r, e.tally, i, strings.Contains(e.meta.Interrupted, stoppedByFailures))
+	return r
+}

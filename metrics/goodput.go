@@ -1,0 +1,35 @@
+package metrics
+
+// slow says whether the answer took longer than the declared threshold, in ns
+// from its due time; where none is declared, what the recording says.
+func (a *answer) slow(threshold int64) bool {
+	if threshold <= 0 {
+		return a.t.Slow.Or(false)
+	}
+	v, ok := a.e2e()
+	return ok && v > threshold
+}
+
+// goodput is the rate of requests that met each objective, and all of them
+// jointly, over the length of the window in ns.
+func (o *objectives) goodput(r *Result, window int64) {
+	add := func(name string, good, tokens int64) {
+		g := Goodput{Objective: name, RequestsS: perSecond(float64(good), window), TokensS: perSecond(float64(tokens), window)}
+		share, low, high := shareOf(good, o.requests)
+		g.Share, g.ShareLow, g.ShareHigh = share, &low, &high
+		r.Goodput = append(r.Goodput, g)
+	}
+	if o.requests == 0 {
+		return
+	}
+	n := 0
+	for _, j := range o.list {
+		if j.hasGoodput() {
+			add(j.Text, j.goodput, j.goodputTokens)
+			n++
+		}
+	}
+	if n > 1 {
+		add("all", o.all, o.allTokens)
+	}
+}

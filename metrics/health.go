@@ -1,0 +1,75 @@
+package metrics
+
+import (
+	"fmt"
+
+	"fermata/recording"
+)
+
+// What makes a run client-bound; docs/metrics.md says the same in words.
+const (
+	latenessOver  = 10e6 // ns, at p99 …
+	latenessShare = 0.02 // … and of the median TTFT from the due time
+	achievedUnder = 0.95 // of the offered rate
+	cpuOver       = 0.90 // of the cores …
+	cpuSeconds    = 0.05 // … in more than this share of seconds
+)
+
+// instrument sums up the once-a-second samples.
+type instrument struct {
+	seconds, busy int
+	cpuMax        float64
+	pauseMax      int64
+	waiting       int64 // most requests held back at once
+}
+
+func readSamples(samples []recording.Sample) instrument {
+	// The samples do not say how many cores there are: at least as many as were
+	// ever in use by us or free.
+	cores := 1.0
+	for _, s := range samples {
+		cores = max(cores, s.CPU+max(0, s.CoresFree))
+	}
+	i := instrument{seconds: len(samples)}
+	for _, s := range samples {
+		i.cpuMax, i.pauseMax, i.waiting = max(i.cpuMax, s.CPU), max(i.pauseMax, s.GCPauseNs), max(i.waiting, s.Waiting)
+		if s.CPU > cpuOver*cores {
+			i.busy++
+		}
+	}
+	return i
+}
+
+func (i instrument) judge(r *Result) {
+	h := &r.Health
+	h.Reasons = []string{}
+	if i.seconds > 0 {
+		h.CPUMax, h.GCPauseMax = &i.cpuMax, &i.pauseMax
+	}
+	late, _ := r.Load.Lateness.of(0.99)
+	ttft, ok := r.Metrics.TTFTDue.of(0.5)
+	if late > latenessOver && ok && late > latenessShare*ttft {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("requests left late: the 99th percentile of lateness is %s, %.1f %% of the median time to first token", human(late), 100*late/ttft))
+	}
+	l := r.Load
+	if l.OfferedRPS != nil && *l.AchievedRPS < achievedUnder**l.OfferedRPS && i.waiting == 0 && r.Run.Interrupted == "" {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("only %.4g of %.4g requests a second were sent, and no limit held them back", *l.AchievedRPS, *l.OfferedRPS))
+	}
+	if i.seconds > 0 && float64(i.busy) > cpuSeconds*float64(i.seconds) {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("this process used over 90 %% of the cores in %d of %d seconds", i.busy, i.seconds))
+	}
+	h.ClientBound = len(h.Reasons) > 0
+}
+
+// human is a time in ns for people to read.
+func human(ns float64) string {
+	switch {
+	case ns < 1e3:
+		return fmt.Sprintf("%.0f ns", ns)
+	case ns < 1e6:
+		return fmt.Sprintf("%.3g µs", ns/1e3)
+	case ns < 1e9:
+		return fmt.Sprintf("%.3g ms", ns/1e6)
+	}
+	return fmt.Sprintf("%.4g s", ns/1e9)
+}

@@ -1,0 +1,217 @@
+package metrics
+
+import "fermata/recording"
+
+// exactWithinNs is the largest bound on a stamp's error at which the stamp
+// counts as exact in health.exact_share.
+const exactWithinNs = 1_000_000
+
+// gaps judges the time between tokens and between arrivals, over all measured
+// requests as far as they came, and how tokens were bunched.
+type gaps struct {
+	tbt, event, longest         *series // tbt is event itself as long as both are the same
+	perEvent, perRead           *series
+	width                       *series // of the stamps' bounds
+	exact                       int64   // arrivals whose bound is small
+	decode, sameEvent, sameRead int64   // tokens
+	reads                       bool    // reads are known
+	lo, hi                      []int64
+}
+
+func newGaps(opt Options) *gaps {
+	pooled := func(s *series) *series { return s.pooled(opt) }
+	g := &gaps{
+		event:    pooled(newSeries(opt, "ns", lower).exceeding(opt).stamps()),
+		longest:  newSeries(opt, "ns", lower).exceeding(opt).stamps(),
+		perEvent: pooled(newSeries(opt, "tokens", neutral)),
+		perRead:  pooled(newSeries(opt, "events", neutral)),
+		width:    pooled(newSeries(opt, "ns", lower)),
+	}
+	g.tbt = g.event
+	return g
+}
+
+func (g *gaps) see(a *answer) {
+	d := a.t.DeltaNs
+	if len(d) == 0 {
+		return
+	}
+	if !a.single && g.tbt == g.event {
+		g.tbt = g.event.clone()
+	}
+	g.event.all(d[1:])
+	if g.tbt != g.event {
+		g.tbt.all(a.gaps)
+	}
+	if a.stamps && !a.second {
+		g.stampEnds(a)
+	} else if v, ok := a.longestGap(); ok {
+		g.longest.int(v)
+	}
+	g.bunches(a)
+	if a.stamps {
+		g.bounds(a)
+	}
+}
+
+// stampEnds puts ends to the gaps: with both stamps late by up to their bounds,
+// a gap lies in [gap - its own bound, gap + the bound before].
+func (g *gaps) stampEnds(a *answer) {
+	d, e := a.t.DeltaNs, a.t.StampErrorNs
+	g.lo, g.hi = g.lo[:0], g.hi[:0]
+	var longest, longestLo, longestHi int64
+	before := e[0]
+	for i := 1; i < len(d); i++ {
+		gap := d[i]
+		lo, hi := max(0, gap-e[i]), gap+before
+		before = e[i]
+		g.lo, g.hi = append(g.lo, lo), append(g.hi, hi)
+		longest, longestLo, longestHi = max(longest, gap), max(longestLo, lo), max(longestHi, hi)
+	}
+	g.event.low.AddAll(g.lo)
+	g.event.high.AddAll(g.hi)
+	if len(d) > 1 {
+		g.longest.stamped(longest, longestLo, longestHi, true)
+	}
+	if g.tbt == g.event {
+		return
+	}
+	if !a.single {
+		g.tokenEnds(a)
+	}
+	g.tbt.low.AddAll(g.lo)
+	g.tbt.high.AddAll(g.hi)
+}
+
+// tokenEnds is the same token by token: those of one arrival came together.
+func (g *gaps) tokenEnds(a *answer) {
+	g.lo, g.hi = g.lo[:0], g.hi[:0]
+	if a.first < 0 {
+		return
+	}
+	var at, before int64
+	for i := a.first; i <= a.last; i++ {
+		if i > a.first {
+			at += a.t.DeltaNs[i]
+		}
+		k := a.t.Tokens[i]
+		if k <= 0 {
+			continue
+		}
+		if i > a.first {
+			g.lo = append(g.lo, max(0, at-a.t.StampErrorNs[i]))
+			g.hi = append(g.hi, at+before)
+		}
+		for ; k > 1; k-- {
+			g.lo, g.hi = append(g.lo, 0), append(g.hi, 0)
+		}
+		at, before = 0, a.t.StampErrorNs[i]
+	}
+}
+
+// bunches counts tokens an event, events a read, and decode tokens that came
+// with the one before.
+func (g *gaps) bunches(a *answer) {
+	t := a.t
+	if !a.second {
+		g.perEvent.requests++
+		g.decode += int64(max(0, len(a.times)-1))
+	}
+	if a.single {
+		g.perEvent.run(1, int64(len(t.Tokens)))
+	} else {
+		for _, k := range t.Tokens {
+			g.perEvent.run(int64(k), 1)
+			if k > 1 && !a.second {
+				g.sameEvent += int64(k - 1)
+			}
+		}
+	}
+	if len(t.Read) == len(t.DeltaNs) {
+		g.readsOf(a)
+	}
+}
+
+func (g *gaps) readsOf(a *answer) {
+	t := a.t
+	g.reads = true
+	if !a.second {
+		g.perRead.requests++
+	}
+	read, events, alone := t.Read[0]-1, int64(0), int64(0)
+	token := int32(-1) // read of the token before
+	var same int64
+	for i, r := range t.Read {
+		if r == read {
+			events++
+		} else {
+			if events == 1 {
+				alone++
+			} else if events > 0 {
+				g.perRead.run(events, 1)
+			}
+			read, events = r, 1
+		}
+		if k := t.Tokens[i]; k > 0 {
+			same += int64(k - 1)
+			if i > a.first && r == token {
+				same++
+			}
+			token = r
+		}
+	}
+	g.perRead.run(events, 1)
+	g.perRead.run(1, alone)
+	if !a.second {
+		g.sameRead += same
+	}
+}
+
+// bounds counts how wide the stamps' bounds are.
+func (g *gaps) bounds(a *answer) {
+	g.width.all(a.t.StampErrorNs)
+	if a.second {
+		return
+	}
+	for _, e := range a.t.StampErrorNs {
+		if e <= exactWithinNs {
+			g.exact++
+		}
+	}
+}
+
+func (g *gaps) seek() recording.Columns {
+	want := seekAll(g.tbt, g.event, g.longest)
+	if g.perEvent.seek() != 0 {
+		want |= recording.Times
+	}
+	if g.perRead.seek() != 0 {
+		want |= recording.Times | recording.Reads
+	}
+	if g.width.seek() != 0 {
+		want |= recording.Times | recording.Errors
+	}
+	return want
+}
+
+func (g *gaps) result(r *Result, measured int64) {
+	m := &r.Metrics
+	m.TBT, m.TBTEvent, m.GapLongest = g.tbt.dist(measured), g.event.dist(measured), g.longest.dist(measured)
+	m.TokensPerEvent, m.EventsPerRead = g.perEvent.dist(measured), g.perRead.dist(measured)
+	if m.TBT != nil {
+		r.Rates.TailTBT = perSecondOf(m.TBT, 0.99)
+	}
+	if g.decode > 0 {
+		share := float64(g.sameEvent) / float64(g.decode)
+		r.SameEventShare = &share
+		if g.reads {
+			share := float64(g.sameRead) / float64(g.decode)
+			r.SameReadShare = &share
+		}
+	}
+	r.Health.BoundWidth = g.width.dist(measured)
+	if n := g.width.n(); n > 0 {
+		share := float64(g.exact) / float64(n)
+		r.Health.ExactShare = &share
+	}
+}

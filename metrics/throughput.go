@@ -1,0 +1,158 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"fermata/recording"
+)
+
+// A tally counts what is no distribution: outcomes and failures of measured
+// requests, and of every phase what finished or arrived in the window.
+type tally struct {
+	start, end int64 // of the window
+	known      bool  // the recording names its window
+
+	measured, sent    int64
+	firstDue, lastEnd int64 // of measured requests
+	outcomes, finish  map[string]int64
+	failures          map[failureClass]*Failure
+	lateness          *series
+	flight            inFlight
+
+	finished, finishedTokens, arrivedTokens, inputTokens int64
+}
+
+type failureClass struct {
+	outcome  string
+	failedAt recording.Step
+	status   int32
+}
+
+func newTally(opt Options, w Window, known bool) *tally {
+	return &tally{
+		start: w.StartNs, end: w.EndNs, known: known,
+		outcomes: map[string]int64{}, finish: map[string]int64{}, failures: map[failureClass]*Failure{},
+		lateness: newSeries(opt, "ns", lower),
+		flight:   inFlight{start: w.StartNs, end: w.EndNs},
+	}
+}
+
+// count takes a request of any phase in.
+func (y *tally) count(a *answer, measured bool) {
+	if y.known || measured {
+		y.through(a)
+		y.flight.see(a.t)
+	}
+	if measured {
+		y.countMeasured(a)
+	}
+}
+
+func (y *tally) countMeasured(a *answer) {
+	t := a.t
+	if y.measured == 0 {
+		y.firstDue, y.lastEnd = t.Due, t.Due
+	}
+	y.measured++
+	y.lastEnd = max(y.lastEnd, t.End.Or(t.Due))
+	if e2e, ok := a.e2e(); ok {
+		y.lastEnd = max(y.lastEnd, t.Due+e2e)
+	}
+	if t.Sent.OK {
+		y.sent++
+	}
+	y.outcomes[a.outcome]++
+	if t.FinishReason != "" {
+		y.finish[t.FinishReason]++
+	}
+	if !a.good {
+		y.fail(a)
+	}
+}
+
+func (y *tally) fail(a *answer) {
+	t := a.t
+	class := failureClass{a.outcome, t.FailedAt, t.HTTPStatus}
+	if a.outcome == truncated {
+		class.status = 0 // a 200 says nothing here
+	}
+	f := y.failures[class]
+	if f == nil {
+		f = &Failure{Outcome: class.outcome, FailedAt: string(class.failedAt), HTTPStatus: class.status, Error: t.Error}
+		y.failures[class] = f
+	}
+	f.Count++
+	f.Tokens += int64(len(a.times))
+	if f.Error == "" {
+		f.Error = t.Error
+	}
+}
+
+// through counts what falls into the window: a request by its last token, each
+// token by itself.
+func (y *tally) through(a *answer) {
+	n := len(a.times)
+	if n == 0 {
+		return
+	}
+	first, last := a.t.Due+a.times[0], a.t.Due+a.times[n-1]
+	switch {
+	case first >= y.start && last < y.end:
+		y.arrivedTokens += int64(n)
+	default:
+		y.arrivedTokens += int64(sort.Search(n, func(i int) bool { return a.t.Due+a.times[i] >= y.end }) -
+			sort.Search(n, func(i int) bool { return a.t.Due+a.times[i] >= y.start }))
+	}
+	if a.t.Outcome == recording.OK && last >= y.start && last < y.end {
+		y.finished++
+		y.finishedTokens += int64(a.used.V)
+		y.inputTokens += int64(a.t.Prompt.Used.Or(0))
+	}
+}
+
+// window is the measured phase; where the recording names none, from the first
+// due time to the last end of the measured requests.
+func (y *tally) window(w *Window) {
+	if y.known || y.measured == 0 {
+		return
+	}
+	w.StartNs, w.EndNs = y.firstDue, y.lastEnd
+	w.Why = "from the first due time to the last end: the recording names no window"
+}
+
+// see takes the lateness of a measured request in.
+func (y *tally) see(a *answer) {
+	if t := a.t; t.Sent.OK {
+		y.lateness.int(t.Sent.V - t.Due)
+	}
+}
+
+func (y *tally) seek() recording.Columns { return y.lateness.seek() }
+
+func (y *tally) failedRequests() int64 { return y.measured - y.outcomes[string(recording.OK)] }
+
+func (y *tally) result(r *Result, measured int64) {
+	r.Outcomes, r.FinishReasons = y.outcomes, y.finish
+	r.Failures = []Failure{}
+	for _, f := range y.failures {
+		r.Failures = append(r.Failures, *f)
+	}
+	slices.SortFunc(r.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome),
+			cmp.Compare(a.FailedAt, b.FailedAt), cmp.Compare(a.HTTPStatus, b.HTTPStatus))
+	})
+	length := r.Window.EndNs - r.Window.StartNs
+	l := &r.Load
+	l.Sent, l.Measured = y.sent, y.measured
+	l.OfferedRPS, l.AchievedRPS = perSecond(float64(y.measured), length), perSecond(float64(y.sent), length)
+	l.Lateness = y.lateness.dist(measured)
+	l.InFlightMax, l.InFlightMean = y.flight.result()
+	r.Throughput = Throughput{
+		RequestsPerS:             perSecond(float64(y.finished), length),
+		OutputTokensPerSFinished: perSecond(float64(y.finishedTokens), length),
+		OutputTokensPerSArrived:  perSecond(float64(y.arrivedTokens), length),
+		InputTokensPerS:          perSecond(float64(y.inputTokens), length),
+	}
+}

@@ -1,0 +1,361 @@
+package metrics
+
+import (
+	"math"
+
+	"fermata/internal/stats"
+	"fermata/recording"
+)
+
+// The verdicts on an objective.
+const (
+	Met    = "met"
+	Missed = "missed"
+	Open   = "open" // the interval spans the bound
+)
+
+// absent stands among the values of a term for an answer that has none and so
+// meets it.
+const (
+	absent      = math.MinInt64
+	absentIndex = 2.0 // above any fluidity index
+)
+
+// A judged is one objective with what is known about it.
+type judged struct {
+	Objective
+	values  *stats.Order  // of a single term, failed requests as never
+	indexes *stats.Floats // of a single fluidity term, failed requests as 0
+	again   bool
+	gaps    *gaps // of a pooled term
+
+	met, goodput, goodputTokens int64 // requests; those and their tokens that count as goodput
+	withoutIt                   int64
+	passed                      int64 // a check
+	checked                     bool
+}
+
+// objectives judges the run's objectives.
+type objectives struct {
+	opt              *Options
+	list             []*judged
+	requests, failed int64
+	all, allTokens   int64 // goodput under every objective that has one
+}
+
+func newObjectives(opt Options, g *gaps) *objectives {
+	o := &objectives{opt: &opt}
+	for _, s := range opt.SLO {
+		j := &judged{Objective: s}
+		t := s.Terms[0]
+		switch {
+		case len(s.Terms) > 1 || t.ofRun():
+		case t.pooled():
+			j.gaps = g
+		case t.Name == "fluidity":
+			j.indexes = stats.NewFloats(opt.keep(keepRequests))
+		default:
+			j.values = &stats.Order{Limit: opt.keep(keepRequests)}
+		}
+		o.list = append(o.list, j)
+	}
+	return o
+}
+
+// pool is the gaps that a pooled term is about.
+func (j *judged) pool() *series {
+	switch {
+	case j.gaps == nil:
+		return nil
+	case j.Terms[0].Name == "tbt":
+		return j.gaps.tbt
+	}
+	return j.gaps.event
+}
+
+func (j *judged) hasGoodput() bool { return !j.Terms[0].ofRun() && !j.Terms[0].pooled() }
+
+func (o *objectives) see(a *answer) {
+	if len(o.list) == 0 {
+		return
+	}
+	if !a.second {
+		o.requests++
+		if !a.good {
+			o.failed++
+		}
+	}
+	every, tokens := true, int64(a.used.V)
+	fine := a.good && a.t.Check != "fail" && !a.slow(o.opt.SlowNs)
+	for _, j := range o.list {
+		j.value(a, o.opt)
+		if a.second || !j.hasGoodput() {
+			j.check(a)
+			continue
+		}
+		met := j.count(a, o.opt)
+		if met && fine {
+			j.goodput++
+			j.goodputTokens += tokens
+		}
+		every = every && met
+	}
+	if !a.second && every && fine {
+		o.all++
+		o.allTokens += tokens
+	}
+}
+
+func (j *judged) check(a *answer) {
+	if a.second {
+		return
+	}
+	j.checked = j.checked || a.t.Check != ""
+	if a.good && a.t.Check == "pass" {
+		j.passed++
+	}
+}
+
+// count says whether the request meets every term, and counts it.
+func (j *judged) count(a *answer, opt *Options) bool {
+	if !a.good {
+		return false
+	}
+	all, lacks := true, false
+	for _, t := range j.Terms {
+		met, has := t.holds(a, opt)
+		all, lacks = all && met, lacks || !has
+	}
+	if lacks {
+		j.withoutIt++
+	}
+	if all {
+		j.met++
+	}
+	return all
+}
+
+// value takes the figure of a single term in.
+func (j *judged) value(a *answer, opt *Options) {
+	t := j.Terms[0]
+	switch {
+	case a.second && !j.again:
+	case j.indexes != nil:
+		f := absentIndex
+		if s, ok := a.score(t.variant(opt), t.GapNs); ok {
+			f = s.Index()
+		}
+		if a.second {
+			j.indexes.Again(f)
+		} else {
+			j.indexes.Add(f)
+		}
+	case j.values != nil:
+		v := int64(never)
+		if a.good {
+			var ok bool
+			if v, ok = t.value(a, opt.PaceNs); !ok {
+				v = absent
+			}
+		}
+		if a.second {
+			j.values.Again(v)
+		} else {
+			j.values.Add(v)
+		}
+	}
+}
+
+// ranks are those of the objective's percentile and of its interval, from the
+// best value on.
+func (j *judged) ranks(n int64) (at, low, high int64) {
+	low, high = stats.OrderInterval(n, j.Share)
+	return stats.Rank(n, j.Share), low, high
+}
+
+// ask says which ranks of the pooled gaps are wanted. It comes before they are
+// sought.
+func (o *objectives) ask() {
+	for _, j := range o.list {
+		if pool := j.pool(); pool != nil {
+			at, low, high := j.ranks(pool.n() + o.failed)
+			pool.extra = append(pool.extra, at, low, high)
+		}
+	}
+}
+
+func (o *objectives) seek() (want recording.Columns) {
+	for _, j := range o.list {
+		at, low, high := j.ranks(o.requests)
+		switch {
+		case j.values != nil:
+			j.again = j.values.Seek(at, low, high)
+		case j.indexes != nil:
+			up := func(r int64) int64 { return o.requests + 1 - r }
+			j.again = j.indexes.Seek(up(at), up(low), up(high))
+		}
+		if j.again {
+			want |= recording.Times
+		}
+	}
+	return want
+}
+
+func (o *objectives) result(r *Result, _ int64) {
+	for _, j := range o.list {
+		switch {
+		case j.Terms[0].ofRun():
+			r.SLO = append(r.SLO, o.ofRun(j))
+		case j.gaps != nil:
+			r.SLO = append(r.SLO, o.ofPool(j))
+		default:
+			r.SLO = append(r.SLO, o.ofRequests(j))
+		}
+	}
+}
+
+// compare is the verdict on a figure whose interval is [best, worst] in the
+// order of its badness; within says whether a value keeps the bound.
+func (o *objectives) compare(at, best, worst *float64, within func(float64) bool) string {
+	switch {
+	case o.opt.PointVerdict && at != nil && within(*at), worst != nil && within(*worst) && !o.opt.PointVerdict:
+		return Met
+	case o.opt.PointVerdict, best != nil && !within(*best):
+		return Missed
+	}
+	return Open
+}
+
+// ofRequests judges a share of requests, or a percentile of them.
+func (o *objectives) ofRequests(j *judged) Verdict {
+	v := Verdict{Objective: j.Text, WithoutIt: j.withoutIt, Verdict: Open, Status: "insufficient"}
+	n := o.requests
+	if n == 0 {
+		return v
+	}
+	share, low, high := shareOf(j.met, n)
+	v.Share, v.ShareLow, v.ShareHigh = &share, &low, &high
+	asked := float64(j.Share) / 1000
+	switch {
+	case o.opt.PointVerdict && j.met*1000 >= int64(j.Share)*n, !o.opt.PointVerdict && low >= asked:
+		v.Verdict = Met
+	case o.opt.PointVerdict, high < asked:
+		v.Verdict = Missed
+	}
+	v.Status = status(n, n, j.Share, true)
+	if j.values == nil && j.indexes == nil {
+		return v
+	}
+	verdict, closed := o.percentile(j, &v)
+	if j.Percentile {
+		v.Verdict, v.Status = verdict, status(n, n, j.Share, closed)
+	}
+	return v
+}
+
+func shareOf(k, n int64) (share, low, high float64) {
+	low, high = stats.ClopperPearson(k, n)
+	return float64(k) / float64(n), low, high
+}
+
+// percentile fills in the value of a single term and judges by it. Failed
+// requests come last, answers without the figure first.
+func (o *objectives) percentile(j *judged, v *Verdict) (verdict string, closed bool) {
+	t := j.Terms[0]
+	at, low, high := j.ranks(o.requests)
+	if j.indexes != nil {
+		v.Unit = "1"
+		bound := float64(t.Num) / float64(t.Den)
+		pick := func(rank int64) *float64 {
+			if rank == 0 {
+				return nil
+			}
+			f, ok := j.indexes.At(o.requests + 1 - rank)
+			if f > 1 { // absentIndex
+				f = math.Inf(1)
+			}
+			return some(f, ok)
+		}
+		value, best, worst := pick(at), pick(low), pick(high)
+		verdict = o.compare(value, best, worst, func(f float64) bool { return f >= bound })
+		v.Value, v.Low, v.High = finite(value), finite(worst), finite(best)
+		return verdict, best != nil && worst != nil
+	}
+	v.Unit = "ns"
+	pick := func(rank int64) *float64 {
+		x, ok := j.values.At(rank)
+		return some(extended(x), ok)
+	}
+	value, best, worst := pick(at), pick(low), pick(high)
+	verdict = o.compare(value, best, worst, func(x float64) bool { return x <= float64(t.AtNs) })
+	v.Value, v.Low, v.High = finite(value), finite(best), finite(worst)
+	return verdict, v.Low != nil && v.High != nil
+}
+
+// extended is a value with its infinities.
+func extended(v int64) float64 {
+	switch v {
+	case never:
+		return math.Inf(1)
+	case absent:
+		return math.Inf(-1)
+	}
+	return float64(v)
+}
+
+// finite is v, or nil where it is no number that anyone measured.
+func finite(v *float64) *float64 {
+	if v == nil || math.IsInf(*v, 0) {
+		return nil
+	}
+	return v
+}
+
+// ofPool judges the pooled gaps of all requests; each failed one adds a gap that
+// never ended.
+func (o *objectives) ofPool(j *judged) Verdict {
+	t := j.Terms[0]
+	v := Verdict{Objective: j.Text, Verdict: Open, Unit: "ns", Status: "insufficient"}
+	pool := j.pool()
+	n := pool.n() + o.failed
+	if n == 0 {
+		return v
+	}
+	at, low, high := j.ranks(n)
+	pick := func(rank int64) *float64 {
+		if rank > pool.n() {
+			return some(math.Inf(1), true)
+		}
+		return some(pool.at(rank))
+	}
+	value, best, worst := pick(at), pick(low), pick(high)
+	v.Verdict = o.compare(value, best, worst, func(x float64) bool { return x <= float64(t.AtNs) })
+	v.Value, v.Low, v.High = finite(value), finite(best), finite(worst)
+	v.Status = status(o.requests, n, j.Share, v.Low != nil && v.High != nil)
+	return v
+}
+
+// ofRun judges the share of failed requests, or of those that passed their check.
+func (o *objectives) ofRun(j *judged) Verdict {
+	t := j.Terms[0]
+	v := Verdict{Objective: j.Text, Verdict: Open, Status: "insufficient"}
+	n, k := o.requests, o.failed
+	if t.Name == "schema" {
+		k = j.passed
+	}
+	if n == 0 || t.Name == "schema" && !j.checked {
+		return v
+	}
+	share, low, high := shareOf(k, n)
+	v.Share, v.ShareLow, v.ShareHigh = &share, &low, &high
+	bound := float64(t.Num) / float64(t.Den)
+	best, worst, within := low, high, func(x float64) bool { return x <= bound }
+	if t.Name == "schema" {
+		best, worst, within = high, low, func(x float64) bool { return x >= bound }
+	}
+	v.Verdict = o.compare(&share, &best, &worst, within)
+	if n >= minRequests {
+		v.Status = "assumed"
+	}
+	return v
+}

@@ -1,0 +1,218 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"fermata/internal/stats"
+	"fermata/recording"
+)
+
+// From where a warning is worth its line; docs/metrics.md has the catalogue.
+const (
+	failedOver     = 0.5  // share of requests: no measurement
+	bunchedOver    = 1.05 // tokens an event
+	promptOver     = 30   // thousandths between intended and reported, at the median …
+	promptFrom     = 256  // … of prompts at least this long
+	boundShare     = 10   // of the median gap
+	p99ClosedFrom  = 368  // requests from which an interval of p99 has an upper end
+	maxInterrupted = 200  // characters of a reason that are repeated
+)
+
+// remarks collects what warnings are made of, over measured requests.
+type remarks struct {
+	opt                      *Options
+	notes                    map[string]int64
+	differ, reported, came   int64 // requests; tokens of those
+	prompt                   *stats.Ints
+	short, intended, shorter int64 // answers, those with an intention, tokens missing
+	retried                  int64
+}
+
+func newRemarks(opt Options) *remarks {
+	return &remarks{opt: &opt, notes: map[string]int64{}, prompt: stats.NewInts(opt.keep(keepRequests))}
+}
+
+func (m *remarks) see(a *answer) {
+	t := a.t
+	for i, n := range t.Notes {
+		if !slices.Contains(t.Notes[:i], n) {
+			m.notes[n]++
+		}
+	}
+	if t.ArrivalSource == recording.ArrivalShared && !slices.Contains(t.Notes, recording.NoteUsageShared) {
+		m.notes[recording.NoteUsageShared]++
+	}
+	if a.good && int64(a.used.V) != int64(len(a.times)) {
+		m.differ++
+		m.reported += int64(a.used.V)
+		m.came += int64(len(a.times))
+	}
+	p := t.Prompt
+	if p.Intended.OK && p.Reported.OK && p.Intended.V >= promptFrom {
+		off := int64(p.Reported.V) - int64(p.Intended.V)
+		m.prompt.Add(max(off, -off) * 1000 / int64(p.Intended.V))
+	}
+	if t.Outcome == recording.OK && t.Output.Intended.OK && t.Output.Intended.V > 0 {
+		m.intended++
+		if lack := int64(t.Output.Intended.V) - int64(a.used.V); lack > 0 {
+			m.short++
+			m.shorter += lack
+		}
+	}
+}
+
+// warnings is the catalogue in order of weight.
+func (m *remarks) warnings(r *Result, y *tally, i instrument, byFailures bool) {
+	w := &list{}
+	m.failures(w, r, y, byFailures)
+	m.counts(w, r)
+	m.stream(w)
+	m.lengths(w)
+	m.precision(w, r)
+	if i.waiting > 0 {
+		w.add("waited", fmt.Sprintf("max_in_flight held requests back, up to %d at once", i.waiting),
+			"Their latencies still count from the due time, but the server saw a gentler load than the schedule. Raise the limit to see what the schedule would do.")
+	}
+	r.Warnings = w.all
+}
+
+type list struct{ all []Warning }
+
+func (l *list) add(code, text, help string) {
+	l.all = append(l.all, Warning{Code: code, Text: text, Help: help})
+}
+
+func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
+	failed := y.failedRequests()
+	share := 0.0
+	if y.measured > 0 {
+		share = float64(failed) / float64(y.measured)
+	}
+	if byFailures || share > failedOver {
+		w.add("not_a_measurement", fmt.Sprintf("This is not a measurement of the server's speed: %d of %d requests failed (%s)", failed, y.measured, classes(r.Failures)),
+			"The figures describe the few that came through. Find out why requests fail first: the failures list says at which step, with the first error of each kind.")
+	}
+	if y.outcomes[string(recording.OK)] == 0 {
+		w.add("no_success", fmt.Sprintf("none of %d measured requests succeeded", y.measured),
+			"There is nothing to judge. Try one request by hand, and compare the URL, the model's name and the key.")
+	}
+	if failed > 0 {
+		w.add("failures", fmt.Sprintf("%d of %d requests failed: %s", failed, y.measured, classes(r.Failures)),
+			"They count against every objective and as fluidity 0; distributions cover the requests that have the value and say how many are missing.")
+	}
+	if n := y.outcomes[truncated]; n > 0 {
+		w.add("truncated", fmt.Sprintf("%d answers were cut by their length limit in a run that expects answers to end by themselves", n),
+			"They count as failures. Raise the limit, or drop `expect: stop` if the length is the plan.")
+	}
+	if s := r.Run.Interrupted; s != "" {
+		if len(s) > maxInterrupted {
+			s = s[:maxInterrupted]
+		}
+		w.add("interrupted", "the run was cut short: "+s,
+			"Requests cut off at the end count as failures (truncated_by_us, not_sent), and a short run has wide intervals.")
+	}
+	if m.retried > 0 {
+		w.add("retried", fmt.Sprintf("%d earlier tries are not judged; each request counts from its first due time to the end of its last try", m.retried),
+			"Retries hide failures. Look at the journal for what the earlier tries met.")
+	}
+}
+
+// classes names the kinds of failure, the most frequent first.
+func classes(fs []Failure) string {
+	var parts []string
+	for i, f := range fs {
+		if i == 3 {
+			parts = append(parts, "…")
+			break
+		}
+		s := fmt.Sprintf("%d %s", f.Count, f.Outcome)
+		if f.HTTPStatus != 0 && f.HTTPStatus != 200 {
+			s += fmt.Sprintf(" %d", f.HTTPStatus)
+		}
+		if f.FailedAt != "" {
+			s += " at " + f.FailedAt
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (m *remarks) counts(w *list, r *Result) {
+	if m.differ > 0 {
+		w.add("usage_differs", fmt.Sprintf("in %d answers the count in use differs from the tokens that arrived: %d reported, %d arrived", m.differ, m.reported, m.came),
+			"TPOT, tokens a second, normalized latency and system throughput use the reported count; gaps, fluidity, stalls and token pace use arrivals. Hidden reasoning, merged tokens or a wrong usage are the usual causes.")
+	}
+	if n := m.notes[recording.NoteUsageShared]; n > 0 {
+		w.add("usage_shared", fmt.Sprintf("in %d answers the server reported more tokens than there were events; the surplus was shared out by bytes of text", n),
+			"Which event brought the extra tokens is an estimate: times are exact, gaps within an event are 0. Ask the server for token ids or log probabilities to know.")
+	}
+	if d := r.Metrics.TokensPerEvent; d != nil && d.Mean != nil && *d.Mean > bunchedOver {
+		w.add("bunched", fmt.Sprintf("tokens came in bunches, %.3g an event on average", *d.Mean),
+			"The median of tbt may be 0 and says little then: read tbt_event, token_pace and stalls. The server, or a proxy in between, merges tokens.")
+	}
+}
+
+func (m *remarks) stream(w *list) {
+	for _, n := range []struct{ code, text, help string }{
+		{recording.NoteNoDone, "%d streams ended without their end marker", "They count as good because a finish reason came; a server should send [DONE]."},
+		{recording.NoteGzip, "%d answers came compressed although identity was asked for", "Compression holds tokens back until a block is full. Look for a proxy that compresses, and switch it off for event streams."},
+		{recording.NoteManyChoices, "%d answers had more than one choice; the first was judged", "Ask for one choice: usage covers all of them, and so do the server's costs."},
+	} {
+		if count := m.notes[n.code]; count > 0 {
+			w.add(n.code, fmt.Sprintf(n.text, count), n.help)
+		}
+	}
+}
+
+func (m *remarks) lengths(w *list) {
+	if n := m.prompt.N(); n > 0 {
+		// Thousandths are few enough to be counted one by one: no second pass.
+		m.prompt.Seek(stats.Rank(n, 500))
+		if off, ok := m.prompt.At(stats.Rank(n, 500)); ok && off > promptOver {
+			w.add("prompt_length", fmt.Sprintf("prompts were %.1f %% longer or shorter than intended at the median, by the server's own count", float64(off)/10),
+				"First-token deadlines use the reported length. Calibrate the prompt generator against this model's tokenizer.")
+		}
+	}
+	if m.short > 0 {
+		w.add("output_length", fmt.Sprintf("%d of %d answers were shorter than intended, by %.4g tokens on average", m.short, m.intended, float64(m.shorter)/float64(m.short)),
+			"The server did less work than planned, so compare throughput with care. Where the server knows ignore_eos or min_tokens, ask for them.")
+	}
+}
+
+func (m *remarks) precision(w *list, r *Result) {
+	width, known := r.Health.BoundWidth.of(0.5)
+	gap, ok := r.Metrics.TBTEvent.of(0.5)
+	if known && ok && width > gap/boundShare {
+		w.add("stamp_bound", fmt.Sprintf("the stamps of arrivals may be late by %s at the median, more than a tenth of the median gap of %s", human(width), human(gap)),
+			"Single gaps are only known within that bound; stamp_low and stamp_high of each percentile say how far it matters. Sums such as TPOT and stalls suffer little.")
+	}
+	n := r.Load.Measured
+	if n > 0 && n < p99ClosedFrom {
+		text := fmt.Sprintf("%d measured requests are too few for a p99 of requests to have an upper end", n)
+		if n < minRequests {
+			text = fmt.Sprintf("%d measured requests are too few for any percentile of requests", n)
+		}
+		w.add("few_requests", text, fmt.Sprintf("A percentile needs %d requests to count, a p99 with two ends %d, and more where waits come in bursts.", minRequests, p99ClosedFrom))
+	}
+	if m.assumed(r) {
+		w.add("assumed_intervals", "intervals take requests as independent of each other",
+			"Waits in a queue come in bursts, so true intervals are wider, near saturation much wider. Quantiles judged this way have the status assumed.")
+	}
+}
+
+// assumed says whether some percentile of the main figures rests on independence.
+func (m *remarks) assumed(r *Result) bool {
+	for _, d := range []*Dist{r.Metrics.TTFTDue, r.Metrics.TBT, r.Metrics.TPOT, r.Metrics.E2E} {
+		if d == nil {
+			continue
+		}
+		for _, q := range d.Quantiles {
+			if q.Status == "assumed" {
+				return true
+			}
+		}
+	}
+	return false
+}

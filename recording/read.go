@@ -1,0 +1,239 @@
+package recording
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// ErrUnfinished says that a folder holds only the journal of a recording.
+type ErrUnfinished struct {
+	Dir     string
+	Writing bool // its writer lives
+}
+
+func (e *ErrUnfinished) Error() string {
+	if e.Writing {
+		return fmt.Sprintf("recording: %s is still being recorded: wait for its end", e.Dir)
+	}
+	return fmt.Sprintf("recording: %s was not finished, its process died: run \"fermata recover %s\" first", e.Dir, e.Dir)
+}
+
+// A Recording is a finished recording, open for reading. It implements Source.
+// It is not for several goroutines at once.
+type Recording struct {
+	path string
+	f    *os.File
+	file *parquet.File
+	meta Meta
+	err  error
+}
+
+// Open opens the recording of a run folder, or a requests.parquet by itself. A
+// folder that was not finished gives an *ErrUnfinished.
+func Open(path string) (*Recording, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("recording: there is no folder or file %s: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recording: looking at %s: %w", path, err)
+	}
+	if info.IsDir() {
+		if path, err = findRequests(path); err != nil {
+			return nil, err
+		}
+	}
+	r := &Recording{path: path}
+	if err := r.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("recording: reading %s: %w", path, err), r.Close())
+	}
+	return r, nil
+}
+
+// findRequests is the path of the requests in a run folder.
+func findRequests(dir string) (string, error) {
+	path := filepath.Join(dir, RequestsFile)
+	_, err := os.Stat(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return path, nil // an error comes back when it is opened
+	}
+	if _, err := os.Stat(filepath.Join(dir, journalFolder)); err != nil {
+		return "", fmt.Errorf("recording: %s holds no recording: it has neither %s nor a journal", dir, RequestsFile)
+	}
+	lock, err := lockFolder(dir)
+	if err == nil {
+		lock.Close()
+	}
+	return "", &ErrUnfinished{Dir: dir, Writing: errors.Is(err, errLocked)}
+}
+
+func (r *Recording) open() error {
+	var err error
+	if r.f, err = os.Open(r.path); err != nil {
+		return err
+	}
+	info, err := r.f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := guarded(func() error {
+		r.file, err = parquet.OpenFile(r.f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(256<<10))
+		return err
+	}); err != nil {
+		return fmt.Errorf("it is no Parquet file, or not a whole one: %w", err)
+	}
+	for _, name := range []string{"index", "due_ns", "outcome"} {
+		if _, ok := r.file.Schema().Lookup(name); !ok {
+			return fmt.Errorf("it is no recording of requests: the column %s is missing", name)
+		}
+	}
+	r.meta, err = parseMeta(r.file.Lookup)
+	return err
+}
+
+// guarded turns a panic of the Parquet library over a damaged file into an
+// error.
+func guarded(read func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errColumn, p)
+		}
+	}()
+	return read()
+}
+
+// parseMeta reads the key-value metadata, the inverse of Meta.pairs.
+func parseMeta(look func(string) (string, bool)) (Meta, error) {
+	get := func(name string) string {
+		v, _ := look(name)
+		return v
+	}
+	m := Meta{Schema: get(keySchema), RunYAML: get(keyRun), Tool: get(keyTool), Interrupted: get(keyInterrupted)}
+	if family, version, _ := strings.Cut(m.Schema, "/"); m.Schema != "" && family+"/"+version != SchemaName {
+		return m, fmt.Errorf("its format is %s, and this fermata reads %s: a newer fermata wrote it", m.Schema, SchemaName)
+	}
+	if s := get(keyZero); s != "" {
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return m, fmt.Errorf("its %s: %w", keyZero, err)
+		}
+		m.ZeroWallNs = Some(v)
+	}
+	m.TimeScale = 1
+	if s := get(keyScale); s != "" {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(v > 0) {
+			return m, fmt.Errorf("its %s is %q, not a positive number", keyScale, s)
+		}
+		m.TimeScale = v
+	}
+	if s := get(keyLabels); s != "" {
+		if err := json.Unmarshal([]byte(s), &m.Labels); err != nil {
+			return m, fmt.Errorf("its %s: %w", keyLabels, err)
+		}
+	}
+	if s := get(keyWindow); s != "" {
+		var w window
+		if err := json.Unmarshal([]byte(s), &w); err != nil {
+			return m, fmt.Errorf("its %s: %w", keyWindow, err)
+		}
+		m.WindowWhy = w.Why
+		if w.Start != nil {
+			m.WindowStart = Some(*w.Start)
+		}
+		if w.End != nil {
+			m.WindowEnd = Some(*w.End)
+		}
+	}
+	return m, nil
+}
+
+// Meta is what the recording says about itself; its time scale is never 0.
+func (r *Recording) Meta() Meta { return r.meta }
+
+// Rows is the number of traces: one for each try of each request.
+func (r *Recording) Rows() int64 { return r.file.NumRows() }
+
+// Lists says which of the wanted lists the file has. Traces leaves the others
+// empty, as a file of another origin may lack them.
+func (r *Recording) Lists() Columns {
+	var have Columns
+	for _, l := range []struct {
+		bit   Columns
+		names []string
+	}{
+		{Times, []string{"delta_ns", "tokens"}},
+		{Reads, []string{"read"}},
+		{Errors, []string{"stamp_error_ns"}},
+		{Channels, []string{"channel"}},
+		{Bytes, []string{"text_bytes"}},
+	} {
+		have |= l.bit
+		for _, name := range l.names {
+			if _, ok := listLeaf(r.file, name); !ok {
+				have &^= l.bit
+			}
+		}
+	}
+	return have
+}
+
+// Samples are the seconds of the instrument, from series.parquet beside the
+// requests; none where there is no such file.
+func (r *Recording) Samples() ([]Sample, error) {
+	path := filepath.Join(filepath.Dir(r.path), SeriesFile)
+	var samples []Sample
+	err := guarded(func() (err error) {
+		samples, err = parquet.ReadFile[Sample](path)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recording: reading %s: %w", path, err)
+	}
+	return samples, nil
+}
+
+// Close closes the file.
+func (r *Recording) Close() error {
+	if r.f == nil {
+		return nil
+	}
+	return r.f.Close()
+}
+
+// Err is what ended the last loop over Traces early, if not the loop itself.
+func (r *Recording) Err() error { return r.err }
+
+// Traces implements Source. Each loop reads the file again; only the wanted
+// lists are decoded.
+func (r *Recording) Traces(want Columns) iter.Seq[Trace] {
+	return func(yield func(Trace) bool) {
+		r.err = nil
+		if want &= r.Lists(); want&^Times != 0 {
+			want |= Times // their length is the measure of the other lists
+		}
+		rows := make([]Trace, 256)
+		buf := make([]parquet.Value, len(rows))
+		for i, group := range r.file.RowGroups() {
+			more, err := readGroup(r.file, group, want, rows, buf, yield)
+			if err != nil {
+				r.err = fmt.Errorf("recording: reading %s, row group %d: %w", r.path, i, err)
+			}
+			if err != nil || !more {
+				return
+			}
+		}
+	}
+}

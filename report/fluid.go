@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"fermata/internal/term"
+	"fermata/metrics"
+)
+
+// variantNames are how people read the variants of the fluidity index.
+var variantNames = map[string]string{"decode": "decode only", "first_token": "first token"}
+
+func variantName(v string) string {
+	if n := variantNames[v]; n != "" {
+		return n
+	}
+	return v
+}
+
+// fluidity is the block of the fluidity index: variant by target gap, with the
+// deadline of the first token and the slack that went into it.
+func fluidity(r *metrics.Result) block {
+	b := block{title: "Fluidity: the share of token deadlines met, per request"}
+	t := &table{columns: []column{
+		{head: "deadlines", left: true}, {head: "gap"}, {head: "F p50"}, {head: "p10"}, {head: "p1", drop: 3},
+		{head: "mean", drop: 4}, {head: "F ≥ 0.9"}, {head: "met", drop: 2}, {head: "missed", drop: 1}, {head: "n"},
+		{head: "without F", drop: 5},
+	}}
+	for i := range r.Fluidity {
+		f := &r.Fluidity[i]
+		d := f.Index
+		if d == nil {
+			d = &metrics.Dist{}
+		}
+		share := cell{text: amountOrNone("share", f.ShareAtLeast0_9)}
+		if f.ShareAtLeast0_9 != nil && *f.ShareAtLeast0_9 < 0.9 {
+			share.tone = term.Bad
+		}
+		t.rows = append(t.rows, []cell{
+			text(fluidityName(f)), text(term.Bound(f.TargetGapNs)),
+			quantileCell("index", d, 0.5), quantileCell("index", d, 0.1), quantileCell("index", d, 0.01),
+			text(amountOrNone("index", d.Mean)), share, text(term.ShortCount(f.Met)), text(term.ShortCount(f.Missed)),
+			text(term.ShortCount(d.N)), missingCell(d.Missing),
+		})
+		for _, fact := range deadlineFacts(f) {
+			if !slices.Contains(b.facts, fact) {
+				b.facts = append(b.facts, fact)
+			}
+		}
+	}
+	b.table = t
+	if len(t.rows) == 0 {
+		return block{}
+	}
+	b.notes = append(b.notes, "a failed request has F = 0; met and missed count the deadlines of ok answers")
+	return b
+}
+
+// fluidityStats are the percentiles that the block shows.
+var fluidityStats = []stat{{p: 0.5}, {p: 0.1}, {p: 0.01}}
+
+func fluidityRows(r *metrics.Result) []named {
+	var rows []named
+	for i := range r.Fluidity {
+		if f := &r.Fluidity[i]; f.Index != nil {
+			rows = append(rows, named{fluidityName(f), "index", f.Index})
+		}
+	}
+	return rows
+}
+
+func fluidityName(f *metrics.Fluidity) string {
+	name := variantName(f.Variant)
+	if f.Edge != "" {
+		name += ", " + f.Edge + " edge"
+	}
+	return name
+}
+
+// deadlineFacts are the first token's deadline D_p and the slack S in it.
+func deadlineFacts(f *metrics.Fluidity) []fact {
+	var facts []fact
+	if d := f.Deadline; d != nil {
+		s := term.Plain(d.Text)
+		if d.Source != "" {
+			s += " (" + term.Plain(d.Source) + ")"
+		}
+		facts = append(facts, fact{key: "first token D_p", text: s})
+	}
+	if f.SlackNs != nil {
+		facts = append(facts, fact{key: "slack S", text: term.Bound(*f.SlackNs)})
+	}
+	if f.Carry != "" && f.Carry != "unlimited" {
+		facts = append(facts, fact{key: "carried over", text: f.Carry})
+	}
+	return facts
+}
+
+// rates are the tokens-a-second figures of one recording: what a mean, a tail
+// and a reader make of the same arrivals.
+func rates(r *metrics.Result) block {
+	b := block{title: "Token rates of this one recording"}
+	rate := func(key string, v *float64, of string) {
+		if v != nil {
+			b.fact(key, term.Number(*v, false)+" tokens/s — "+of)
+		}
+	}
+	rate("1/median TPOT", r.Rates.TPOT, "what a mean pace promises")
+	rate("1/p99 TBT", r.Rates.TailTBT, "what one gap in a hundred allows")
+	for i := range r.FluidRate {
+		f := &r.FluidRate[i]
+		b.fact("fluid rate", fluidText(f))
+	}
+	return b
+}
+
+func fluidText(f *metrics.FluidRate) string {
+	condition := fmt.Sprintf("%s: %g%% of requests keep F ≥ %g", variantName(f.Variant), math.Round(f.Share*1e5)/1e3, f.Index)
+	if !f.Feasible || f.TokensPS == nil {
+		return "infeasible — " + condition + " at no gap (failed requests have F = 0)"
+	}
+	s := term.Number(*f.TokensPS, false) + " tokens/s"
+	if f.Low != nil || f.High != nil {
+		s += " " + interval("tokens/s", f.Low, f.High)
+	}
+	if f.GapNs != nil {
+		condition += " at a gap of D_d* = " + term.Duration(float64(*f.GapNs))
+	}
+	return s + " — " + condition
+}

@@ -1,0 +1,408 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fermata/internal/term"
+	"fermata/metrics"
+)
+
+var update = flag.Bool("update", false, "write golden files and the generated parts of docs")
+
+// golden compares got with a file, and leaves it beside the file as .got where
+// they differ.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (go test ./report -update writes it)", err)
+	}
+	if !bytes.Equal(want, got) {
+		if err := os.WriteFile(file+".got", got, 0o644); err != nil {
+			t.Error(err)
+		}
+		t.Errorf("%s differs from %s.got:\n%s", file, file, cmp.Diff(string(want), string(got)))
+	}
+}
+
+// broken is a run in which more than half of the requests failed.
+func broken() *metrics.Result {
+	r := sample("broken", false)
+	r.Outcomes = map[string]int64{"ok": 210, "http_error": 390}
+	r.Failures = []metrics.Failure{{Outcome: "http_error", FailedAt: "headers", HTTPStatus: 401, Count: 390,
+		Error: "401 Unauthorized:\x1b[2J set\nan API key"}}
+	r.Run.Interrupted = "more than 50 % of the requests had failed"
+	r.Health.ClientBound, r.Health.Reasons = true, []string{"the tool used 1.9 of 2 cores"}
+	return r
+}
+
+// bare is a result of a run that measured nothing.
+func bare() *metrics.Result {
+	return &metrics.Result{Schema: "fermata.result/1", Tool: metrics.Tool{Name: "fermata", Version: "v0.1.0"}}
+}
+
+func TestGolden(t *testing.T) {
+	smooth, freezing := sample("smooth", false), sample("freezing", true)
+	slower := sample("http://[::1]:8001/a/long/name", true)
+	slower.Load.OfferedRPS = ptr(8.0)
+	slower.Run.Labels["server"] = "vllm 0.11"
+	for _, c := range []struct {
+		file, format string
+		o            TerminalOptions
+		results      []*metrics.Result
+	}{
+		{"one-80.txt", "terminal", TerminalOptions{Width: 80}, []*metrics.Result{freezing}},
+		{"one-100.txt", "terminal", TerminalOptions{}, []*metrics.Result{smooth}},
+		{"one-150.txt", "terminal", TerminalOptions{Width: 150}, []*metrics.Result{freezing}},
+		{"one-colour.txt", "terminal", TerminalOptions{Colour: true}, []*metrics.Result{freezing}},
+		{"broken.txt", "terminal", TerminalOptions{}, []*metrics.Result{broken()}},
+		{"bare.txt", "terminal", TerminalOptions{}, []*metrics.Result{bare()}},
+		{"two-80.txt", "terminal", TerminalOptions{Width: 80}, []*metrics.Result{smooth, freezing}},
+		{"two-120.txt", "terminal", TerminalOptions{Width: 120}, []*metrics.Result{smooth, freezing}},
+		{"three-100.txt", "terminal", TerminalOptions{}, []*metrics.Result{smooth, freezing, slower}},
+		{"one.md", "markdown", TerminalOptions{}, []*metrics.Result{freezing}},
+		{"two.md", "markdown", TerminalOptions{}, []*metrics.Result{smooth, freezing}},
+		{"one.csv", "csv", TerminalOptions{}, []*metrics.Result{freezing}},
+		{"one.json", "json", TerminalOptions{}, []*metrics.Result{freezing}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			var b, again bytes.Buffer
+			if err := Write(c.format, &b, c.results, c.o); err != nil {
+				t.Fatal(err)
+			}
+			if err := Write(c.format, &again, c.results, c.o); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
+				t.Fatalf("a second writing differs (%v)", err)
+			}
+			golden(t, filepath.Join("testdata", c.file), b.Bytes())
+		})
+	}
+}
+
+// TestFirstLine: what can be claimed at all is said before anything else.
+func TestFirstLine(t *testing.T) {
+	met, open, plain := sample("x", false), sample("x", false), sample("x", false)
+	open.SLO[1].Verdict = "open"
+	plain.SLO = nil
+	endless := sample("x", false)
+	endless.SLO = []metrics.Verdict{{Objective: "ttft<=2s and tbt.max<=1s", Verdict: "missed", Share: ptr(0.93)}}
+	cut := sample("x", false)
+	cut.Run.Interrupted = "SIGINT"
+	half := sample("x", false)
+	half.SLO = nil
+	half.Outcomes = map[string]int64{"ok": 300, "timeout": 300}
+	for _, c := range []struct {
+		r    *metrics.Result
+		want string
+	}{
+		{met, "Objectives met (2 met, 0 missed, 0 open)."},
+		{open, "Objectives open (1 met, 0 missed, 1 open): tbt<=50ms @p99 (24.1 ms)."},
+		{sample("x", true), "Objectives missed (1 met, 1 missed, 0 open): tbt<=50ms @p99 (900 ms)."},
+		{plain, "Measured: 588 of 600 requests ok (98.0%); no objective was given."},
+		{endless, "Objective missed: ttft<=2s and tbt.max<=1s (93.0% of requests)."},
+		{half, "Measured: 300 of 600 requests ok (50.0%); no objective was given."},
+		{cut, "Partial: the run was interrupted. Objectives met (2 met, 0 missed, 0 open)."},
+		{bare(), "Nothing was measured: no request was due in the measured phase."},
+		{broken(), "Not a measurement of the server's speed: 390 of 600 requests failed (65.0%). " +
+			"Partial: the run was interrupted. Client-bound, so not a claim about the server."},
+	} {
+		var b strings.Builder
+		if err := Terminal(&b, []*metrics.Result{c.r}, TerminalOptions{Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := strings.Cut(b.String(), "\n"); got != c.want {
+			t.Errorf("first line %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestFits: no line is wider than the terminal, and nothing from a server can
+// steer it.
+func TestFits(t *testing.T) {
+	smooth, freezing := sample("smooth", false), sample("freezing", true)
+	for _, rs := range [][]*metrics.Result{{freezing}, {broken()}, {bare()}, {smooth, freezing}, {smooth, freezing, broken()}} {
+		for _, width := range []int{80, 100, 120, 160, 240} {
+			var b strings.Builder
+			if err := Terminal(&b, rs, TerminalOptions{Width: width}); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(b.String()) {
+				line = strings.TrimSuffix(line, "\n")
+				if n := term.Cells(line); n > width {
+					t.Errorf("%d runs, width %d: a line of %d cells: %q", len(rs), width, n, line)
+				}
+				if strings.ContainsRune(line, '\x1b') || line != strings.TrimRight(line, " ") {
+					t.Errorf("escape or space at the end: %q", line)
+				}
+			}
+		}
+	}
+}
+
+func TestInsufficientIsNeverPrinted(t *testing.T) {
+	r := bare()
+	r.Load.Measured, r.Outcomes = 60, map[string]int64{"ok": 60}
+	r.Metrics.E2E = dist("ns", "lower", 0, spread(60, 1e9, 4.321e9)...)
+	var b strings.Builder
+	if err := Terminal(&b, []*metrics.Result{r}, TerminalOptions{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	// 60 requests allow p50 and, with six beyond it, p90; p95, p99 and p99.9 not.
+	for _, line := range strings.Split(b.String(), "\n") {
+		if strings.Contains(line, "end to end") && strings.Count(line, term.None) != 3 {
+			t.Errorf("want three dashes: %q", line)
+		}
+	}
+	if !strings.Contains(b.String(), "p95 takes about 100, p99 takes about 500, p99.9 takes about 5,000 (had 60)") {
+		t.Errorf("the page does not say what the percentiles would take:\n%s", b.String())
+	}
+}
+
+func TestNeeded(t *testing.T) {
+	for _, c := range []struct {
+		requests  int64
+		p, neff   float64
+		tau       *float64
+		wantAbout int64
+	}{
+		{60, 0.99, 60, nil, 500},
+		{60, 0.5, 3, ptr(20.0), 1000},    // 50 correlation times
+		{1000, 0.99, 50, nil, 10_000},    // a twentieth of them is independent
+		{60, 0.999, 60, ptr(1.0), 5000},  // five beyond one in a thousand
+		{10, 0.01, 10, nil, 500},         // low percentiles as high ones
+		{0, 0.9, 0, ptr(4.0), 200},       // no request at all
+		{100, 0.9, 10, ptr(10.0), 500},   // both rules agree
+		{100, 0.95, 10, ptr(10.0), 1000}, // five beyond one in twenty, ten each
+	} {
+		got := needed(&metrics.Dist{NRequests: c.requests}, &metrics.Quantile{P: c.p, NEff: c.neff, Tau: c.tau})
+		if got != c.wantAbout {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+func TestSideBySide(t *testing.T) {
+	d := func(value, low, high float64) *metrics.Dist {
+		return &metrics.Dist{Unit: "ns", Better: "lower", N: 600, NRequests: 600, Mean: ptr(value), Max: ptr(value),
+			Quantiles: []metrics.Quantile{{P: 0.5, Value: value, Low: ptr(low), High: ptr(high), Status: "ok"},
+				{P: 0.99, Value: value, Low: ptr(low), High: ptr(high), Status: "ok"}}}
+	}
+	for _, c := range []struct {
+		name             string
+		a, b             *metrics.Dist
+		ratio            string
+		differs, overlap bool
+	}{
+		{"within 5 %", d(100, 99, 101), d(104, 103, 105), "=", false, false},
+		{"beyond", d(100, 99, 101), d(150, 140, 160), "×1.50", true, false},
+		{"less", d(100, 99, 101), d(50, 49, 51), "×0.500", true, false},
+		{"by chance", d(100, 80, 130), d(120, 90, 150), "×1.20≈", false, true},
+		{"from nothing", d(0, 0, 0), d(120, 90, 150), "×∞", true, false},
+		{"both nothing", d(0, 0, 0), d(0, 0, 0), "=", false, false},
+		{"one run only", d(100, 99, 101), nil, "–", false, false},
+		{"below zero", d(-100, -101, -99), d(100, 99, 101), "–", true, false},
+	} {
+		x := quantileContrast([]*metrics.Dist{c.a, c.b}, 0.5)
+		cell := x.ratioCell()
+		if cell.text+cell.mark != c.ratio || x.differs != c.differs || x.overlap != c.overlap {
+			t.Errorf("%s: %s, differs %v, overlaps %v", c.name, cell.text+cell.mark, x.differs, x.overlap)
+		}
+	}
+	// Where the stamps are coarser than chance, they decide.
+	coarse := d(100, 99, 101)
+	coarse.Quantiles[0].StampHigh = ptr(200.0)
+	if x := quantileContrast([]*metrics.Dist{coarse, d(150, 149, 151)}, 0.5); x.differs {
+		t.Error("medians within the bounds on stamps are said to differ")
+	}
+	// A p99 that one run cannot state gives way to the largest value.
+	few := d(100, 99, 101)
+	few.Quantiles[1].Status = statusInsufficient
+	if c := appendComparison(nil, "x", "", []*metrics.Dist{few, d(150, 149, 151)}); c[0].tail.name != "max" {
+		t.Errorf("tail is %s, want max", c[0].tail.name)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	smooth := sample("smooth", false)
+	var one, two, none bytes.Buffer
+	for _, err := range []error{
+		JSON(&one, []*metrics.Result{smooth}),
+		JSON(&two, []*metrics.Result{smooth, broken()}),
+		JSON(&none, []*metrics.Result{bare()}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range []*bytes.Buffer{&one, &two, &none} {
+		if err := Validate(b.Bytes()); err != nil {
+			t.Error(err)
+		}
+	}
+	var back metrics.Result
+	if err := json.Unmarshal(one.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(smooth, &back); d != "" {
+		// bare lists were written as empty ones
+		if d = cmp.Diff(whole(reflect.ValueOf(smooth)).Interface(), whole(reflect.ValueOf(&back)).Interface()); d != "" {
+			t.Errorf("reading back: %s", d)
+		}
+	}
+	if bytes.Contains(none.Bytes(), []byte("null")) {
+		t.Errorf("null in %s", none.Bytes())
+	}
+	if b := bare(); b.Warnings != nil || b.Outcomes != nil {
+		t.Error("JSON changed the result that it was given")
+	}
+	infinite := bare()
+	infinite.SLO = []metrics.Verdict{{Verdict: "missed", Value: ptr(1 / zero())}}
+	if err := JSON(io.Discard, []*metrics.Result{infinite}); err == nil {
+		t.Error("an infinite value was written as JSON")
+	}
+}
+
+func zero() float64 { return 0 }
+
+func TestValidateRefuses(t *testing.T) {
+	var b bytes.Buffer
+	if err := JSON(&b, []*metrics.Result{sample("smooth", false)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, fault string }{
+		{`"verdict": "met"`, `"verdict": "perhaps"`, "perhaps"},
+		{`"status": "assumed"`, `"status": "fine"`, "fine"},
+		{`"schema": "fermata.result/1"`, `"schema": "fermata.result/2"`, "fermata.result/2"},
+		{`"measured": 600`, `"measured": "600"`, "integer"},
+		{`"client_bound": false,`, ``, "client_bound"},
+		{`"tool":`, `"tooling":`, "tool"},
+	} {
+		bad := strings.Replace(b.String(), c.old, c.new, 1)
+		if bad == b.String() {
+			t.Errorf("%s is not in the document", c.old)
+		} else if err := Validate([]byte(bad)); err == nil || !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%s: %v", c.new, err)
+		}
+	}
+}
+
+func TestCSV(t *testing.T) {
+	r := sample("a \"run\", quoted", true)
+	var b bytes.Buffer
+	if err := CSV(&b, []*metrics.Result{r, bare()}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"run", "metric", "unit", "stat", "p", "value", "low", "high", "n", "missing", "status"}, rows[0]); d != "" {
+		t.Error(d)
+	}
+	found := map[string][]string{}
+	runs := map[string]bool{}
+	for _, r := range rows[1:] {
+		runs[r[0]] = true
+		if r[0] == "run 2" {
+			continue
+		}
+		id := strings.Join([]string{r[1], r[3], r[4]}, " ")
+		if r[1] != "failures" && found[id] != nil {
+			t.Errorf("two rows for %s", id)
+		}
+		found[id] = r
+	}
+	if !runs[r.Run.Name] || !runs["run 2"] {
+		t.Errorf("runs %v", runs)
+	}
+	q := at(r.Metrics.TTFTDue, 0.99)
+	for id, want := range map[string]string{
+		"ttft_due quantile 0.99":                            strconv.FormatFloat(q.Value, 'f', -1, 64),
+		"ttft_due over_1000000000_with_missing ":            strconv.FormatFloat(10.0/600, 'f', -1, 64),
+		"fluidity/decode/25000000 missed ":                  "1000",
+		"fluidity/first_token/100000000 quantile 0.5":       "0.88",
+		"fluid_rate/first_token rate ":                      "",
+		"slo/tbt<=50ms @p99 value ":                         "900000000",
+		"goodput/ttft<=500ms and tbt.p99<=50ms @99% share ": "0.925",
+		"outcomes http_error ":                              "9",
+		"warnings seen ":                                    "1",
+	} {
+		if row := found[id]; row == nil || row[5] != want {
+			t.Errorf("%q: %v, want value %q", id, row, want)
+		}
+	}
+	if s := found["fluid_rate/first_token rate "][10]; s != "infeasible" {
+		t.Errorf("status %q of an infeasible rate", s)
+	}
+	if row := found["ttft_due quantile 0.99"]; row[8] != "590" || row[9] != "10" || row[10] != "open" {
+		t.Errorf("n, missing, status of a quantile: %v", row)
+	}
+}
+
+// TestEveryMetricIsShown: a distribution that joins metrics.Metrics must join
+// the tables, under its own key.
+func TestEveryMetricIsShown(t *testing.T) {
+	typ := reflect.TypeFor[metrics.Metrics]()
+	byKey := map[string]measure{}
+	for _, m := range measures {
+		byKey[m.key] = m
+	}
+	if len(byKey) != typ.NumField() {
+		t.Errorf("%d measures for %d metrics", len(byKey), typ.NumField())
+	}
+	for i := range typ.NumField() {
+		tag, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		var m metrics.Metrics
+		d := &metrics.Dist{}
+		reflect.ValueOf(&m).Elem().Field(i).Set(reflect.ValueOf(d))
+		if x, ok := byKey[tag]; !ok || x.of(&m) != d {
+			t.Errorf("no measure shows %s", tag)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	err := Write("html", io.Discard, []*metrics.Result{bare()}, TerminalOptions{})
+	if err == nil || !strings.Contains(err.Error(), `"html"`) || !strings.Contains(err.Error(), "terminal, json, csv, markdown") {
+		t.Errorf("unknown format: %v", err)
+	}
+	for _, f := range Formats() {
+		if err := CheckFormat(f); err != nil {
+			t.Error(err)
+		}
+		if err := Write(f, io.Discard, nil, TerminalOptions{}); !errors.Is(err, errNoResults) {
+			t.Errorf("%s of nothing: %v", f, err)
+		}
+		full := &fullDisk{}
+		if err := Write(f, full, []*metrics.Result{bare()}, TerminalOptions{}); !errors.Is(err, errFull) {
+			t.Errorf("%s to a full disk: %v", f, err)
+		}
+	}
+	if err := SideBySide(io.Discard, nil, TerminalOptions{}); !errors.Is(err, errNoResults) {
+		t.Errorf("side by side of nothing: %v", err)
+	}
+}
+
+var errFull = errors.New("no space left")
+
+type fullDisk struct{}
+
+func (*fullDisk) Write([]byte) (int, error) { return 0, errFull }

@@ -1,0 +1,295 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fermata/internal/term"
+	"fermata/metrics"
+)
+
+// single is the page of one result.
+func single(r *metrics.Result) *page {
+	p := &page{verdict: verdict(r)}
+	p.add(whatRan(r))
+	p.add(block{title: "Warnings", warnings: warnings(r)})
+	if len(r.SLO) > 0 || len(r.Goodput) > 0 {
+		p.add(judgements(r))
+	}
+	p.add(outcomes(r))
+
+	times, freezes, speeds := namedOf(&r.Metrics, timing), namedOf(&r.Metrics, freezing), namedOf(&r.Metrics, speed)
+	p.add(block{
+		title: "Times", table: distTable("metric", times, lowerStats),
+		notes: append(legend(
+			shown{times, lowerStats}, shown{speeds, higherStats}, shown{freezes, lowerStats},
+			shown{namedOf(&r.Metrics, sizes), sizeStats}, shown{fluidityRows(r), fluidityStats},
+		), blurred(times)...),
+	})
+	p.add(exceedances(r))
+	p.add(stalls(r, freezes))
+	p.add(fluidity(r))
+	p.add(rates(r))
+	p.add(block{
+		title: "Speed of single answers (low percentiles are the slow ones)",
+		table: distTable("metric", speeds, higherStats),
+	})
+	p.add(throughput(r))
+	p.add(arrivals(r))
+	p.add(instrument(r))
+	return p
+}
+
+// whatRan says what the numbers are about.
+func whatRan(r *metrics.Result) block {
+	b := block{title: "Run"}
+	b.fact("name", term.Plain(r.Run.Name))
+	b.fact("target", joined(" · ", term.Plain(r.Run.Target), prefixed("model ", term.Plain(r.Run.Model))))
+	b.fact("load", loadText(r))
+	if d := r.Load.Lateness; d != nil {
+		b.fact("lateness", quantilesText(d, 0.5, 0.99)+" (the sender's own delay)")
+	}
+	b.fact("window", windowText(&r.Window))
+	var labels []string
+	for _, k := range slices.Sorted(maps.Keys(r.Run.Labels)) {
+		labels = append(labels, term.Plain(k)+" "+term.Plain(r.Run.Labels[k]))
+	}
+	if r.Run.Seed != nil {
+		labels = append(labels, fmt.Sprintf("seed %d", *r.Run.Seed))
+	}
+	b.fact("labels", strings.Join(labels, " · "))
+	b.fact("interrupted", term.Plain(r.Run.Interrupted))
+	return b
+}
+
+func loadText(r *metrics.Result) string {
+	l := &r.Load
+	var rate string
+	switch {
+	case l.OfferedRPS != nil && l.AchievedRPS != nil:
+		rate = "offered " + term.Number(*l.OfferedRPS, false) + " requests/s, achieved " + term.Number(*l.AchievedRPS, false)
+	case l.AchievedRPS != nil:
+		rate = "achieved " + term.Number(*l.AchievedRPS, false) + " requests/s"
+	case l.OfferedRPS != nil:
+		rate = "offered " + term.Number(*l.OfferedRPS, false) + " requests/s"
+	}
+	flight := "in flight at most " + term.Count(l.InFlightMax)
+	if l.InFlightMean != nil {
+		flight += ", " + term.Number(*l.InFlightMean, false) + " on average"
+	}
+	return joined(" · ", rate, term.Count(l.Sent)+" of "+term.Count(l.Measured)+" measured requests sent", flight)
+}
+
+func windowText(w *metrics.Window) string {
+	s := term.Duration(float64(w.EndNs-w.StartNs)) + " measured"
+	if w.StartNs > 0 {
+		s += ", after " + term.Duration(float64(w.StartNs)) + " of warm-up"
+	} else {
+		s += ", without warm-up"
+	}
+	if scale := w.TimeScale; scale > 0 && (scale < 1 || scale > 1) {
+		s += fmt.Sprintf(" · simulated time, ×%g", scale)
+	}
+	return joined(" · ", s, term.Plain(w.Why))
+}
+
+// warnings are the result's own, with the reasons why the instrument was at its
+// limit first.
+func warnings(r *metrics.Result) []metrics.Warning {
+	var all []metrics.Warning
+	for _, reason := range r.Health.Reasons {
+		all = append(all, metrics.Warning{
+			Code: "client_bound", Text: reason,
+			Help: "offer the load from a machine with more room, or offer less: these numbers hold this machine's delays too",
+		})
+	}
+	return append(all, r.Warnings...)
+}
+
+// quantilesText is "p50 1.20 ms · p99 3.40 ms · max 5 ms".
+func quantilesText(d *metrics.Dist, ps ...float64) string {
+	var parts []string
+	for _, p := range ps {
+		c := quantileCell(d.Unit, d, p)
+		parts = append(parts, percentile(p)+" "+c.text+c.mark)
+	}
+	if d.Max != nil {
+		parts = append(parts, "max "+amount(d.Unit, *d.Max))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// blurred names the medians that the bounds on stamps alone make uncertain by
+// more than a tenth.
+func blurred(rows []named) []string {
+	var parts []string
+	for _, n := range rows {
+		q := claimed(n.dist, 0.5)
+		if q == nil || q.StampLow == nil || q.StampHigh == nil || *q.StampHigh-*q.StampLow <= q.Value/10 {
+			continue
+		}
+		parts = append(parts, n.label+" "+interval(n.unit, q.StampLow, q.StampHigh))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{"arrivals are stamped too coarsely for these medians, which lie somewhere in: " + strings.Join(parts, ", ")}
+}
+
+// exceedances are the shares above fixed bounds, up to the first bound that
+// nothing exceeds.
+func exceedances(r *metrics.Result) block {
+	b := block{title: "Above a bound"}
+	t := &table{columns: []column{
+		{head: "metric", left: true}, {head: "above"}, {head: "share"}, {head: "[95 %]", left: true}, {head: "counting missing"},
+	}}
+	none := map[string][]string{}
+	var bounds []string
+	for _, x := range measures {
+		d := x.of(&r.Metrics)
+		if d == nil {
+			continue
+		}
+		if d.Level > 0 {
+			t.columns[3].head = "[" + level([]named{{dist: d}}) + "]"
+		}
+		for i := range d.Over {
+			o := &d.Over[i]
+			bound := term.Bound(int64(o.Value))
+			if o.Share <= 0 {
+				if !slices.Contains(bounds, bound) {
+					bounds = append(bounds, bound)
+				}
+				label := x.label
+				if d.Missing > 0 {
+					label += " (" + term.Count(d.Missing) + " missing)"
+				}
+				none[bound] = append(none[bound], label)
+				break
+			}
+			t.rows = append(t.rows, []cell{
+				text(x.label), text(bound), text(term.Percent(o.Share)),
+				{text: interval("share", o.Low, o.High), tone: term.Faint}, text(term.Percent(o.ShareWithMissing)),
+			})
+		}
+	}
+	b.table = t
+	for _, bound := range bounds {
+		b.notes = append(b.notes, "none above "+bound+": "+strings.Join(none[bound], ", "))
+	}
+	return b
+}
+
+// stalls are freezes at the reading pace.
+func stalls(r *metrics.Result, rows []named) block {
+	b := block{title: "Stalls", table: distTable("metric", rows, lowerStats)}
+	if r.Stalls != nil {
+		b.fact("", stallText(r))
+	}
+	return b
+}
+
+// stallText is the sentence about stalls.
+func stallText(r *metrics.Result) string {
+	s, ok := r.Stalls, r.Outcomes[outcomeOK]
+	pace := "at the reading pace of " + paceText(s.PaceNs)
+	if s.RequestsWithAny == 0 {
+		return "none of " + term.Count(ok) + " answers froze " + pace
+	}
+	line := fmt.Sprintf("%s of %s answers (%s) froze %s", term.Count(s.RequestsWithAny), term.Count(ok), term.Percent(s.Share), pace)
+	if d := r.Metrics.StallLongest; d != nil && d.Max != nil {
+		line += ", the longest for " + term.Duration(*d.Max)
+	}
+	if d := r.Metrics.StallPosition; d != nil && d.Min != nil {
+		line += ", the earliest at token " + term.Number(*d.Min, true)
+	}
+	return line
+}
+
+func paceText(ns int64) string {
+	if ns <= 0 {
+		return "no set speed"
+	}
+	// A pace is kept as whole ns, so 6 tokens/s comes back as 5.999999988.
+	return fmt.Sprintf("%.4g tokens/s", 1e9/float64(ns))
+}
+
+func throughput(r *metrics.Result) block {
+	t := &r.Throughput
+	per := func(v *float64, unit string) string {
+		if v == nil {
+			return ""
+		}
+		return term.Number(*v, false) + " " + unit
+	}
+	b := block{title: "Throughput, under this load and at these latencies"}
+	b.fact("finished", joined(" · ", per(t.RequestsPerS, "requests/s"), per(t.OutputTokensPerSFinished, "output tokens/s")))
+	b.fact("arrived", per(t.OutputTokensPerSArrived, "output tokens/s"))
+	b.fact("prompts", per(t.InputTokensPerS, "input tokens/s"))
+	if len(b.facts) == 0 {
+		return block{}
+	}
+	b.fact("load", loadText(r))
+	if d := r.Metrics.TTFTDue; d != nil {
+		b.fact("TTFT (due)", quantilesText(d, 0.5, 0.99))
+	}
+	if d := r.Metrics.TBT; d != nil {
+		b.fact("TBT", quantilesText(d, 0.5, 0.99))
+	}
+	return b
+}
+
+// arrivals say how tokens came in: alone or in bunches.
+func arrivals(r *metrics.Result) block {
+	rows := namedOf(&r.Metrics, sizes)
+	b := block{title: "Tokens on the way", table: distTable("per request or event", rows, sizeStats)}
+	if v := r.SameEventShare; v != nil {
+		b.fact("same event", term.Percent(*v)+" of the tokens after the first came in the event of the token before")
+	}
+	if v := r.SameReadShare; v != nil {
+		b.fact("same read", term.Percent(*v)+" in the socket read of the token before")
+	}
+	return b
+}
+
+// instrument says how far the measuring side can be trusted.
+func instrument(r *metrics.Result) block {
+	h := &r.Health
+	b := block{title: "Instrument"}
+	if h.ExactShare != nil {
+		b.fact("stamps", term.Percent(*h.ExactShare)+" of arrivals have an exact time")
+	}
+	if h.BoundWidth != nil {
+		b.fact("others late by", "up to "+quantilesText(h.BoundWidth, 0.5, 0.99))
+	}
+	if h.ReadLag != nil {
+		b.fact("read lag", quantilesText(h.ReadLag, 0.5, 0.99))
+	}
+	if h.CPUMax != nil {
+		b.fact("CPU", term.Number(*h.CPUMax, false)+" cores in the busiest second")
+	}
+	if h.GCPauseMax != nil {
+		b.fact("GC pause", "at most "+term.Duration(float64(*h.GCPauseMax)))
+	}
+	verdict := "not the bottleneck"
+	if h.ClientBound {
+		verdict = "the bottleneck: see the warnings"
+	}
+	b.fact("this machine", verdict)
+	b.fact("made by", joined(" ", r.Tool.Name, r.Tool.Version))
+	return b
+}
+
+// joined joins the parts that are not empty.
+func joined(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}

@@ -1,0 +1,250 @@
+package report
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"fermata/internal/term"
+	"fermata/metrics"
+)
+
+const (
+	defaultWidth  = 100
+	narrowest     = 60
+	noteIndent    = "  "
+	keyWidthLimit = 16 // longer keys stand on a line of their own
+)
+
+// Terminal writes results for a person at a terminal: what can be claimed in the
+// first line, then what was run, warnings, and the numbers. Several results are
+// set side by side.
+func Terminal(w io.Writer, results []*metrics.Result, o TerminalOptions) error {
+	p, err := pageOf(results)
+	if err != nil {
+		return err
+	}
+	return drawTerminal(w, p, o)
+}
+
+func drawTerminal(w io.Writer, p *page, o TerminalOptions) error {
+	s := screen{width: o.Width, colour: o.Colour}
+	if s.width == 0 {
+		s.width = defaultWidth
+	}
+	s.width = max(s.width, narrowest)
+	for _, line := range term.Wrap(p.verdict.text, s.width) {
+		s.line(term.Paint(line, p.verdict.tone, s.colour))
+	}
+	for _, b := range p.blocks {
+		s.line("")
+		s.block(&b)
+	}
+	_, err := w.Write(s.out.Bytes())
+	return err
+}
+
+// pageOf is the page of one result, or of several side by side.
+func pageOf(results []*metrics.Result) (*page, error) {
+	switch len(results) {
+	case 0:
+		return nil, errNoResults
+	case 1:
+		return single(results[0]), nil
+	default:
+		return beside(results), nil
+	}
+}
+
+// A screen is drawn line by line.
+type screen struct {
+	out    bytes.Buffer
+	width  int
+	colour bool
+}
+
+func (s *screen) line(text string) {
+	s.out.WriteString(strings.TrimRight(text, " "))
+	s.out.WriteByte('\n')
+}
+
+func (s *screen) block(b *block) {
+	if b.title != "" {
+		s.line(term.Paint(b.title, term.Strong, s.colour))
+	}
+	s.facts(b.facts)
+	for _, w := range b.warnings {
+		s.warning(w)
+	}
+	if b.table != nil {
+		s.table(b.table)
+	}
+	for _, note := range b.notes {
+		for _, line := range term.Wrap(note, s.width-len(noteIndent)) {
+			s.line(noteIndent + term.Paint(line, term.Faint, s.colour))
+		}
+	}
+}
+
+// facts draws keys in one column and texts, wrapped, in the next.
+func (s *screen) facts(facts []fact) {
+	keys := 0
+	for _, f := range facts {
+		if n := term.Cells(f.key); n <= keyWidthLimit {
+			keys = max(keys, n)
+		}
+	}
+	indent := strings.Repeat(" ", keys+4)
+	if keys == 0 {
+		indent = noteIndent
+	}
+	for _, f := range facts {
+		first := noteIndent + term.Paint(f.key, toneOr(f.tone, term.Faint), s.colour)
+		if term.Cells(f.key) > keyWidthLimit {
+			s.line(first)
+			first = ""
+		}
+		for i, line := range term.Wrap(f.text, s.width-len(indent)) {
+			if i == 0 {
+				s.line(term.Left(first, len(indent)) + line)
+			} else {
+				s.line(indent + line)
+			}
+		}
+	}
+}
+
+func (s *screen) warning(w metrics.Warning) {
+	code := term.Plain(w.Code)
+	lead := "! "
+	if code != "" {
+		lead += "[" + code + "] "
+	}
+	for i, line := range term.Wrap(lead+term.Plain(w.Text), s.width-4) {
+		if i > 0 {
+			line = "  " + line
+		}
+		s.line(noteIndent + term.Paint(line, term.Care, s.colour))
+	}
+	for i, line := range term.Wrap(term.Plain(w.Help), s.width-6) {
+		arrow := "  "
+		if i == 0 {
+			arrow = "→ "
+		}
+		s.line("    " + arrow + line)
+	}
+}
+
+func toneOr(t, other term.Tone) term.Tone {
+	if t == term.Normal {
+		return other
+	}
+	return t
+}
+
+// table draws the columns that fit.
+func (s *screen) table(t *table) {
+	shown, widths := s.fit(t)
+	row := func(cells []cell, head bool) {
+		var b strings.Builder
+		b.WriteString(noteIndent)
+		for i, c := range shown {
+			x, col := cells[c], t.columns[c]
+			if i > 0 {
+				b.WriteString(t.gap(shown[i-1]))
+			}
+			if col.flex {
+				x.text = term.Cut(x.text, widths[i])
+			}
+			painted := term.Paint(x.text+x.mark, x.tone, s.colour)
+			switch {
+			case col.left:
+				painted = term.Left(painted, widths[i])
+			case t.marked(c) && x.mark == "":
+				// The mark has a place of its own, so that digits stay in line.
+				painted = term.Right(painted, widths[i]-1) + " "
+			default:
+				painted = term.Right(painted, widths[i])
+			}
+			b.WriteString(painted)
+		}
+		line := b.String()
+		if head {
+			line = term.Paint(strings.TrimRight(line, " "), term.Faint, s.colour)
+		}
+		s.line(line)
+	}
+	heads := make([]cell, len(t.columns))
+	for i, c := range t.columns {
+		heads[i] = text(c.head)
+	}
+	row(heads, true)
+	for _, r := range t.rows {
+		row(r, false)
+	}
+}
+
+// fit chooses the columns to show and their widths: those that always stand,
+// then the others, the least dispensable first, as long as they fit.
+func (s *screen) fit(t *table) (shown, widths []int) {
+	show := make([]bool, len(t.columns))
+	total, last := 0, 0
+	for level := 0; level <= last; level++ {
+		more := 0
+		for c, col := range t.columns {
+			last = max(last, col.drop)
+			if col.drop == level {
+				// The gap of the last column pays for the indent.
+				more += t.width(c) + len(t.gap(c))
+			}
+		}
+		if level > 0 && total+more > s.width {
+			continue
+		}
+		total += more
+		for c, col := range t.columns {
+			show[c] = show[c] || col.drop == level
+		}
+	}
+	for c, col := range t.columns {
+		if !show[c] {
+			continue
+		}
+		w := t.width(c)
+		if col.flex {
+			w -= min(max(0, total-s.width), max(0, w-16))
+		}
+		shown, widths = append(shown, c), append(widths, w)
+	}
+	return shown, widths
+}
+
+// gap is what separates column c from the next: a mark stands in it.
+func (t *table) gap(c int) string {
+	if t.marked(c) {
+		return " "
+	}
+	return "  "
+}
+
+// width is the width of column c, its marks included.
+func (t *table) width(c int) int {
+	mark := 0
+	if t.marked(c) {
+		mark = 1
+	}
+	n := term.Cells(t.columns[c].head) + mark
+	for _, r := range t.rows {
+		n = max(n, term.Cells(r[c].text)+mark)
+	}
+	return n
+}
+
+func (t *table) marked(c int) bool {
+	for _, r := range t.rows {
+		if r[c].mark != "" {
+			return !t.columns[c].left
+		}
+	}
+	return false
+}

@@ -1,0 +1,202 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fermata/internal/term"
+	"fermata/metrics"
+)
+
+const outcomeOK = "ok"
+
+var verdictTones = map[string]term.Tone{metrics.Met: term.Good, metrics.Missed: term.Bad, metrics.Open: term.Care}
+
+// failed is how many of the measured requests were not ok.
+func failed(r *metrics.Result) int64 { return max(0, r.Load.Measured-r.Outcomes[outcomeOK]) }
+
+// verdict is the first line of a page: whether this is a measurement at all, and
+// if so what came of the objectives.
+func verdict(r *metrics.Result) fact {
+	measured, bad := r.Load.Measured, failed(r)
+	var f fact
+	switch {
+	case measured == 0:
+		f = fact{text: "Nothing was measured: no request was due in the measured phase.", tone: term.Bad}
+	case 2*bad > measured:
+		f = fact{tone: term.Bad, text: fmt.Sprintf(
+			"Not a measurement of the server's speed: %s of %s requests failed (%s).",
+			term.Count(bad), term.Count(measured), term.Percent(float64(bad)/float64(measured)))}
+	case len(r.SLO) > 0:
+		f = objectives(r.SLO)
+	default:
+		f = fact{tone: term.Strong, text: fmt.Sprintf("Measured: %s of %s requests ok (%s); no objective was given.",
+			term.Count(measured-bad), term.Count(measured), term.Percent(float64(measured-bad)/float64(measured)))}
+	}
+	var before []string
+	if r.Run.Interrupted != "" {
+		before = append(before, "Partial: the run was interrupted.")
+	}
+	if r.Health.ClientBound {
+		before = append(before, "Client-bound, so not a claim about the server.")
+		f.tone = term.Bad
+	}
+	if 2*bad > measured { // that comes before everything else
+		f.text = strings.Join(append([]string{f.text}, before...), " ")
+	} else {
+		f.text = strings.Join(append(before, f.text), " ")
+	}
+	return f
+}
+
+// objectives sums up verdicts, the worst first.
+func objectives(slo []metrics.Verdict) fact {
+	count := map[string]int{}
+	for _, v := range slo {
+		count[v.Verdict]++
+	}
+	worst := metrics.Met
+	switch {
+	case count[metrics.Missed] > 0:
+		worst = metrics.Missed
+	case count[metrics.Open] > 0:
+		worst = metrics.Open
+	}
+	subject := "Objective"
+	if len(slo) > 1 {
+		subject = "Objectives"
+	}
+	text := fmt.Sprintf("%s %s", subject, worst)
+	if len(slo) > 1 {
+		text += fmt.Sprintf(" (%d met, %d missed, %d open)", count[metrics.Met], count[metrics.Missed], count[metrics.Open])
+	}
+	var named []string
+	for i := range slo {
+		if v := &slo[i]; v.Verdict == worst && (worst != metrics.Met || len(slo) == 1) {
+			s := term.Plain(v.Objective)
+			if v.Value != nil {
+				s += " (" + amount(v.Unit, *v.Value) + ")"
+			} else if v.Share != nil {
+				s += " (" + term.Percent(*v.Share) + " of requests)"
+			}
+			named = append(named, s)
+		}
+	}
+	if len(named) > 0 {
+		text += ": " + strings.Join(named, "; ")
+	}
+	return fact{text: text + ".", tone: verdictTones[worst]}
+}
+
+// judgements are the objectives one by one, with the goodput of each.
+func judgements(r *metrics.Result) block {
+	b := block{title: "Objectives"}
+	for i := range r.SLO {
+		v := &r.SLO[i]
+		b.facts = append(b.facts, fact{v.Verdict, judgement(v), verdictTones[v.Verdict]})
+	}
+	for i := range r.Goodput {
+		g := &r.Goodput[i]
+		parts := []string{}
+		if g.RequestsS != nil {
+			parts = append(parts, term.Number(*g.RequestsS, false)+" requests/s")
+		}
+		if g.TokensS != nil {
+			parts = append(parts, term.Number(*g.TokensS, false)+" tokens/s")
+		}
+		parts = append(parts, strings.TrimSpace(term.Percent(g.Share)+" "+interval("share", g.ShareLow, g.ShareHigh))+
+			" of measured requests")
+		b.fact("goodput", strings.Join(parts, " · ")+" — "+term.Plain(g.Objective))
+	}
+	return b
+}
+
+func judgement(v *metrics.Verdict) string {
+	parts := []string{term.Plain(v.Objective)}
+	if v.Value != nil {
+		parts = append(parts, strings.TrimSpace("at "+amount(v.Unit, *v.Value)+" "+interval(v.Unit, v.Low, v.High)))
+	}
+	if v.Value == nil && v.Unit == "ns" && v.Verdict != metrics.Met {
+		parts = append(parts, "at no time at all: so many requests failed that they are in the percentile")
+	}
+	if v.Share != nil {
+		parts = append(parts, strings.TrimSpace(term.Percent(*v.Share)+" "+interval("share", v.ShareLow, v.ShareHigh))+
+			" of requests")
+	}
+	if v.WithoutIt > 0 {
+		parts = append(parts, term.Count(v.WithoutIt)+" good answers had no such value and count as meeting it")
+	}
+	if v.Status == statusAssumed {
+		parts = append(parts, "~ interval as if requests were independent")
+	} else if v.Status == statusInsufficient {
+		parts = append(parts, "too few requests to judge by")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// outcomes are the classes in which measured requests ended; none is dropped.
+func outcomes(r *metrics.Result) block {
+	b := block{title: "Outcomes"}
+	b.fact("requests", shares(r.Outcomes, r.Load.Measured))
+	b.fact("finished by", shares(r.FinishReasons, 0))
+	if s := r.Sessions; s != nil {
+		b.fact("sessions", fmt.Sprintf("%s started, %s ended early, %s turns unsent",
+			term.Count(s.Started), term.Count(s.EndedEarly), term.Count(s.TurnsUnsent)))
+	}
+	if len(r.Failures) == 0 {
+		return b
+	}
+	b.table = &table{columns: []column{
+		{head: "failure", left: true},
+		{head: "at", left: true},
+		{head: "HTTP"},
+		{head: "requests"},
+		{head: "tokens before"},
+		{head: "first error", left: true, flex: true},
+	}}
+	for _, f := range r.Failures {
+		status := term.None
+		if f.HTTPStatus != 0 {
+			status = fmt.Sprint(f.HTTPStatus)
+		}
+		b.table.rows = append(b.table.rows, []cell{
+			{text: f.Outcome, tone: term.Bad}, text(orNone(f.FailedAt)), text(status), text(term.Count(f.Count)),
+			text(term.Count(f.Tokens)), text(orNone(term.Plain(f.Error))),
+		})
+	}
+	return b
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return term.None
+	}
+	return s
+}
+
+// shares lists counts, the largest first and ok before all, with their shares of
+// total where that is given.
+func shares(counts map[string]int64, total int64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		switch {
+		case a == outcomeOK:
+			return -1
+		case b == outcomeOK:
+			return 1
+		case counts[a] != counts[b]:
+			return int(counts[b] - counts[a])
+		}
+		return strings.Compare(a, b)
+	})
+	var parts []string
+	for _, n := range names {
+		s := term.Plain(n) + " " + term.Count(counts[n])
+		if total > 0 {
+			s += " (" + term.Percent(float64(counts[n])/float64(total)) + ")"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,193 @@
+package schedule
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// latestS is the latest time that a file may give, in seconds: 285 years, the
+// most that 64 bits of nanoseconds hold.
+const latestS = 9e9
+
+// tokensMax is the greatest length that a file may give: a slip of the pen above.
+const tokensMax = 16 << 20
+
+// readFile reads given times from a file: CSV with a header, or JSONL.
+func readFile(name string) ([]Arrival, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := readRows(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// readRows reads JSONL where the first byte that is not blank is a brace, else CSV.
+func readRows(r io.Reader) ([]Arrival, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // spreadsheets write one
+	read := readCSV
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		read = readJSONL
+	}
+	rows, err := read(data)
+	if err == nil && len(rows) == 0 {
+		err = errors.New("no times in it")
+	}
+	return rows, err
+}
+
+func readJSONL(data []byte) ([]Arrival, error) {
+	var rows []Arrival
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		a, err := parseJSON(lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		rows = append(rows, a)
+	}
+	return rows, lines.Err()
+}
+
+func parseJSON(line []byte) (Arrival, error) {
+	var row struct {
+		AtS          *float64 `json:"at_s"`
+		PromptTokens int32    `json:"prompt_tokens"`
+		OutputTokens int32    `json:"output_tokens"`
+		Session      string   `json:"session"`
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&row); err != nil {
+		return Arrival{}, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return Arrival{}, errors.New("more than one JSON object")
+	}
+	if row.AtS == nil {
+		return Arrival{}, errors.New("at_s is missing")
+	}
+	due, err := fromSeconds(*row.AtS)
+	if err != nil {
+		return Arrival{}, err
+	}
+	for _, n := range []int32{row.PromptTokens, row.OutputTokens} {
+		if n < 0 || n > tokensMax {
+			return Arrival{}, fmt.Errorf("a length must be between 0 and %d tokens, not %d", tokensMax, n)
+		}
+	}
+	return Arrival{Due: due, Session: row.Session, PromptTokens: row.PromptTokens, OutputTokens: row.OutputTokens}, nil
+}
+
+var columns = []string{"at_s", "prompt_tokens", "output_tokens", "session"}
+
+func readCSV(data []byte) ([]Arrival, error) {
+	r := csv.NewReader(bytes.NewReader(data))
+	header, err := r.Read()
+	if err == io.EOF {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err // it names the line
+	}
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(columns, name) {
+			return nil, fmt.Errorf("line 1: unknown column %q; there are %s", name, strings.Join(columns, ", "))
+		}
+		if slices.Contains(header[:i], name) {
+			return nil, fmt.Errorf("line 1: column %s stands there twice", name)
+		}
+		header[i] = name
+	}
+	if !slices.Contains(header, "at_s") {
+		return nil, errors.New("line 1: column at_s is missing")
+	}
+	var rows []Arrival
+	for {
+		fields, err := r.Read()
+		if err == io.EOF {
+			return rows, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		a, err := parseFields(header, fields)
+		if err != nil {
+			line, _ := r.FieldPos(0)
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		rows = append(rows, a)
+	}
+}
+
+func parseFields(header, fields []string) (Arrival, error) {
+	var a Arrival
+	for i, name := range header {
+		text := strings.TrimSpace(fields[i])
+		var err error
+		switch name {
+		case "at_s":
+			a.Due, err = parseSeconds(text)
+		case "prompt_tokens":
+			a.PromptTokens, err = parseTokens(name, text)
+		case "output_tokens":
+			a.OutputTokens, err = parseTokens(name, text)
+		case "session":
+			a.Session = text
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// parseTokens reads a length; an empty field is an unknown one, 0.
+func parseTokens(name, text string) (int32, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 || n > tokensMax {
+		return 0, fmt.Errorf("%s must be a whole number of tokens up to %d, not %q", name, tokensMax, text)
+	}
+	return int32(n), nil
+}
+
+func parseSeconds(text string) (int64, error) {
+	at, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("at_s must be a number of seconds, not %q", text)
+	}
+	return fromSeconds(at)
+}
+
+func fromSeconds(at float64) (int64, error) {
+	if !(at >= 0 && at <= latestS) {
+		return 0, fmt.Errorf("at_s must be between 0 and %.0f seconds, not %v", float64(latestS), at)
+	}
+	return int64(math.Round(at * 1e9)), nil
+}

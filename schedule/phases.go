@@ -1,0 +1,86 @@
+package schedule
+
+// phases places due times, in ascending order, into half-open stretches of
+// schedule time: warm-up [0, start), measured [start, end), drain from end on.
+type phases struct {
+	warmup   warmupEnd
+	requests int64 // measured requests; 0: not limited by count
+	duration int64 // of the measured phase, ns; 0: not limited by time
+	outside  bool  // after so many requests the phase is over, but when it ended is for the load to say
+
+	now        Phase
+	warm       int64 // warm-up requests so far
+	measured   int64 // measured requests so far
+	last       int64 // due time of the latest measured one
+	start, end int64
+	ended      bool // end is known
+}
+
+// newPhases starts the phases, with what is known before the first arrival.
+func newPhases(p phases) phases {
+	p.now = Warmup
+	switch w := p.warmup; {
+	case w.count == 0:
+		p.begin(0)
+	case w.count < 0 && p.duration > 0:
+		p.start, p.end, p.ended = w.at, w.at+p.duration, true
+	case w.count < 0:
+		p.start = w.at
+	}
+	return p
+}
+
+func (p *phases) begin(at int64) {
+	p.now, p.start = Measured, at
+	if p.duration > 0 {
+		p.end, p.ended = at+p.duration, true
+	}
+}
+
+// place is the phase of the next request, which is due at due.
+func (p *phases) place(due int64) Phase {
+	if p.now == Warmup {
+		// Where both bounds are reached with this request, the time came first.
+		switch w := p.warmup; {
+		case w.at >= 0 && due >= w.at:
+			p.begin(w.at)
+		case w.count >= 0 && p.warm >= w.count:
+			p.begin(due)
+		default:
+			p.warm++
+			return Warmup
+		}
+	}
+	if p.now == Measured && p.over(due) {
+		p.now = Drain
+	}
+	if p.now == Measured {
+		p.measured++
+		p.last = due
+	}
+	return p.now
+}
+
+// over says whether the measured phase is over at due, and notes its end.
+func (p *phases) over(due int64) bool {
+	if p.duration > 0 {
+		return due >= p.end
+	}
+	if p.requests == 0 || p.measured < p.requests {
+		return false
+	}
+	if !p.outside {
+		// Two requests may be due in the same nanosecond; the phase still holds
+		// all of its own.
+		p.end, p.ended = max(due, p.last+1), true
+	}
+	return true
+}
+
+// finish ends the measured phase with its last request, as given times do when
+// they run out.
+func (p *phases) finish() {
+	if !p.ended || p.end > p.last+1 {
+		p.end, p.ended = p.last+1, true
+	}
+}

@@ -1,0 +1,168 @@
+package schedule
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"fermata/internal/seed"
+)
+
+// A Schedule gives arrivals one by one, in order of their due times. It is for
+// one goroutine. New and NewGiven make one.
+type Schedule struct {
+	moments moments   // nil for given times
+	given   []Arrival // placed, in order
+	users   int
+	quiet   bool
+	phases  phases
+	index   int64 // of the next arrival
+	total   int64 // measured requests in all; 0 where nobody knows
+}
+
+// New makes the schedule that o describes, reading its file where it has one.
+// The same options and seed give the same due times; the seed is that of the
+// run, from which New derives its own.
+func New(o Options, runSeed uint64) (*Schedule, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o = o.Filled()
+	s := &Schedule{quiet: o.Drain == "quiet"}
+	switch o.Kind {
+	case Poisson:
+		s.moments = &open{rate: o.Rate, gaps: exponential{seed.Rand(runSeed, "schedule: gaps")}}
+	case Constant:
+		s.moments = &open{rate: o.Rate, gaps: &even{}}
+	case Closed:
+		s.moments, s.users = whenFree{}, o.Concurrency
+	case All:
+		s.moments = atOnce{}
+	case Given:
+		if o.File == "" {
+			return nil, errors.New("making a schedule: given times need a file, or a data set with at_s in every line")
+		}
+		rows, err := readFile(o.File)
+		if err != nil {
+			return nil, fmt.Errorf("reading the schedule: %w", err)
+		}
+		return NewGiven(o, rows)
+	}
+	end, err := o.warmupEnd(o.Requests)
+	if err != nil {
+		return nil, fmt.Errorf("making a schedule: %w", err)
+	}
+	s.total = o.Requests
+	s.phases = newPhases(phases{
+		warmup: end, requests: o.Requests, duration: int64(o.Duration),
+		outside: o.Kind == Closed || o.Kind == All,
+	})
+	return s, nil
+}
+
+// NewGiven makes a schedule of given times, such as those of a data set. Due,
+// Session and the token counts of rows are kept; rows that are not in order of
+// their due times are sorted, those of the same time in the order given. Of o,
+// Requests, Duration and Warmup count: they may leave rows out of the measured
+// phase, and where they say nothing all rows are measured. After Requests rows
+// the measured phase ends where the next row is due; where the rows run out
+// first, 1 ns after the last, whatever Duration says.
+func NewGiven(o Options, rows []Arrival) (*Schedule, error) {
+	o.Kind, o.File = Given, ""
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, errors.New("making a schedule of given times: there are none")
+	}
+	for i, r := range rows {
+		if r.Due < 0 || r.PromptTokens < 0 || r.OutputTokens < 0 {
+			return nil, fmt.Errorf("making a schedule of given times: row %d has a negative time or length", i+1)
+		}
+	}
+	base := o.Requests
+	if base == 0 && o.Duration == 0 {
+		base = int64(len(rows))
+	}
+	end, err := o.warmupEnd(base)
+	if err != nil {
+		return nil, fmt.Errorf("making a schedule of given times: %w", err)
+	}
+	s := &Schedule{
+		quiet:  true,
+		given:  slices.Clone(rows),
+		phases: newPhases(phases{warmup: end, requests: o.Requests, duration: int64(o.Duration)}),
+	}
+	slices.SortStableFunc(s.given, func(a, b Arrival) int { return cmp.Compare(a.Due, b.Due) })
+	for i := range s.given {
+		s.given[i].Phase = s.phases.place(s.given[i].Due)
+	}
+	s.total = s.phases.measured
+	if s.total == 0 {
+		return nil, fmt.Errorf("making a schedule of given times: none of the %d rows is left to measure (warm-up: %s)", len(rows), end.text)
+	}
+	if s.phases.now == Measured {
+		s.phases.finish()
+	}
+	return s, nil
+}
+
+// Next is the next arrival; false says that there is none. In a closed loop a
+// user that is free at now (ns since time zero) asks at once; other schedules
+// ignore now and may be asked ahead of time. With drain load they go on for as
+// long as they are asked.
+func (s *Schedule) Next(now int64) (Arrival, bool) {
+	var a Arrival
+	if s.moments != nil {
+		a.Due = s.moments.next(now)
+		a.Phase = s.phases.place(a.Due)
+	} else if s.index < int64(len(s.given)) {
+		a = s.given[s.index]
+	} else {
+		return Arrival{}, false
+	}
+	if a.Phase == Drain && s.quiet {
+		return Arrival{}, false
+	}
+	a.Index = s.index
+	s.index++
+	return a, true
+}
+
+// SetRate changes the rate, in requests a second, of what Next has not given
+// yet, from the latest due time on. Only Poisson and constant schedules have a
+// rate.
+func (s *Schedule) SetRate(rate float64) error {
+	o, ok := s.moments.(*open)
+	if !ok {
+		return errors.New("setting the rate: this schedule has none")
+	}
+	if !(rate >= rateMin && rate <= rateMax) {
+		return fmt.Errorf("setting the rate: %v requests a second is out of bounds", rate)
+	}
+	o.setRate(rate)
+	return nil
+}
+
+// Window is the measured phase [start, end) in ns since time zero. known says
+// that both ends are: at once where times set them, or else once Next has been
+// asked for the request after the last measured one. A closed loop of so many
+// requests, and all at once, never know their end: it is when the last measured
+// request has ended, which the load sees. Their start holds from the first
+// measured arrival on; before, it may be 0.
+func (s *Schedule) Window() (start, end int64, known bool) {
+	return s.phases.start, s.phases.end, s.phases.ended
+}
+
+// WarmupText is the length of the warm-up for people, such as
+// "10 requests (10 %)", "30s" or "none".
+func (s *Schedule) WarmupText() string { return s.phases.warmup.text }
+
+// Users is the number of users of a closed loop, each of whom has one request
+// in flight; 0 for other schedules.
+func (s *Schedule) Users() int { return s.users }
+
+// MeasuredTotal is how many measured requests there will be in all, where that
+// is known from the start.
+func (s *Schedule) MeasuredTotal() (n int64, known bool) { return s.total, s.total > 0 }

@@ -1,0 +1,227 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fermata/deadline"
+	"fermata/internal/conf"
+	"fermata/metrics"
+)
+
+// zeros finds zeros that somebody wrote where 0 is the sign that nothing was
+// said: the rooms cannot tell the two apart.
+func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
+	var found []conf.Problem
+	zero := func(path string, is bool) {
+		if is && doc.Has(path) {
+			found = append(found, conf.Problem{Path: path, Text: "must be more than 0"})
+		}
+	}
+	zero("schedule.rate", !(r.Schedule.Rate > 0 || r.Schedule.Rate < 0))
+	zero("schedule.concurrency", r.Schedule.Concurrency == 0)
+	zero("schedule.requests", r.Schedule.Requests == 0)
+	zero("schedule.duration", r.Schedule.Duration == 0)
+	zero("workload.input", r.Workload.Input == 0)
+	zero("workload.output", r.Workload.Output == 0)
+	zero("load.timeout", r.Load.Timeout == 0)
+	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
+	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))
+	zero("judge.slow", r.Judging.Slow == 0)
+	return found
+}
+
+// problems collects findings.
+type problems []conf.Problem
+
+func (p *problems) add(path, format string, args ...any) {
+	*p = append(*p, conf.Problem{Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// report adds what every room finds in its options, and what only the whole
+// shows.
+func (r *Run) report(doc *conf.Doc) {
+	found := r.Schedule.Check()
+	if r.timesFromData() {
+		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path == "rate" })
+	}
+	doc.Report("schedule", found)
+	doc.Report("target", r.checkTarget())
+	doc.Report("workload", r.checkWorkload())
+	doc.Report("load", r.checkLoad())
+	if strings.ContainsAny(r.Name, "/\\") || r.Name == "." || r.Name == ".." || hasControl(r.Name) {
+		doc.Report("", []conf.Problem{{Path: "name", Text: `becomes part of a folder's name, so that it cannot hold / or \ or control characters`}})
+	}
+	r.reportJudging(doc)
+}
+
+// reportJudging is report for what can be said anew of a recording.
+func (r *Run) reportJudging(doc *conf.Doc) {
+	doc.Report("judge", r.checkJudging())
+	doc.Report("", r.checkObjectives())
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (r *Run) checkTarget() []conf.Problem {
+	var found problems
+	t := &r.Target
+	u, err := parseURL(t.URL)
+	switch {
+	case err != nil:
+		found.add("url", "%v", err)
+	case wasRemoved(u):
+		found.add("url", "its password or key was removed when this file was saved; give the whole URL again")
+	}
+	switch {
+	case t.API != "" && t.API != "chat" && t.API != "completions":
+		found.add("api", "must be chat or completions, not %q", t.API)
+	case u != nil && t.API != "" && endpointSuffix(strings.TrimRight(u.Path, "/")) != "" && t.API != impliedAPI(t.URL):
+		found.add("api", "is %s, but the URL ends in %s; change one of them", t.API, endpointSuffix(strings.TrimRight(u.Path, "/")))
+	}
+	if t.APIKeyEnv != "" && !variableName.MatchString(t.APIKeyEnv) {
+		// The value is not repeated: it may well be the key.
+		found.add("api_key_env", "must be the name of an environment variable, such as OPENAI_API_KEY, never the key itself")
+	}
+	if t.APIKeyEnv != "" && t.APIKeyFile != "" {
+		found.add("api_key_file", "is given together with api_key_env; give one of them")
+	}
+	if lacksSecret(t.Body) {
+		found.add("body", "a secret in it was removed when this file was saved; give it again")
+	}
+	return append(found, t.checkHeaders()...)
+}
+
+func (t *Target) checkHeaders() []conf.Problem {
+	var found problems
+	var seen []string
+	name := func(path, name string) {
+		switch same := func(other string) bool { return sameHeader(name, other) }; {
+		case !validHeaderName(name):
+			found.add(path, "a header's name has only letters, digits and - _ . and the like, no spaces or control characters")
+		case slices.ContainsFunc([]string{"Content-Length", "Transfer-Encoding", "Connection"}, same):
+			found.add(path, "cannot be given: it follows from the request")
+		case slices.ContainsFunc(seen, same):
+			found.add(path, "is given twice; names of headers are the same in upper and lower case")
+		case sameHeader(name, "Authorization") && (t.APIKeyEnv != "" || t.APIKeyFile != ""):
+			found.add(path, "cannot be given together with api_key_env or api_key_file, which set this header")
+		}
+		seen = append(seen, name)
+	}
+	for _, h := range slices.Sorted(maps.Keys(t.Headers)) {
+		path := "headers." + h
+		name(path, h)
+		switch value := t.Headers[h]; {
+		case value == Removed:
+			found.add(path, "its value was removed when this file was saved; give it again, such as --header \"%s: …\", or name an environment variable under headers_env", h)
+		case hasControl(value):
+			found.add(path, "its value holds a line break or another control character")
+		}
+	}
+	for _, h := range slices.Sorted(maps.Keys(t.HeadersEnv)) {
+		path := "headers_env." + h
+		name(path, h)
+		if !variableName.MatchString(t.HeadersEnv[h]) {
+			found.add(path, "must be the name of an environment variable, never the value itself")
+		}
+	}
+	return found
+}
+
+// checkWorkload adds to the room's own check what needs a look at the disk.
+func (r *Run) checkWorkload() []conf.Problem {
+	found := problems(r.Workload.Check())
+	if r.Workload.Dataset == "" {
+		return found
+	}
+	if info, err := os.Stat(r.Workload.Dataset); err != nil {
+		found.add("dataset", "cannot be read: %v", err)
+	} else if info.IsDir() {
+		found.add("dataset", "must be a file, and %s is a folder", r.Workload.Dataset)
+	}
+	return found
+}
+
+func (r *Run) checkLoad() []conf.Problem {
+	var found problems
+	l := &r.Load
+	if l.MaxInFlight < 0 {
+		found.add("max_in_flight", "must not be negative, not %d; 0 means no limit", l.MaxInFlight)
+	}
+	for path, d := range map[string]time.Duration{"timeout": l.Timeout, "silence_timeout": l.SilenceTimeout, "wait_ready": l.WaitReady} {
+		if d < 0 {
+			found.add(path, "must not be negative, not %s", conf.Duration(d))
+		}
+	}
+	if s := l.StopIfFailed; s != "" {
+		share, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+		if err != nil || !strings.HasSuffix(s, "%") || !(share > 0 && share <= 100) {
+			found.add("stop_if_failed", "must be a share of the requests such as 50%%, not %q", s)
+		}
+	}
+	return found
+}
+
+// longest bounds what recordings are judged by; metrics holds more than that
+// exactly.
+const longest = 100 * 24 * time.Hour
+
+func (r *Run) checkJudging() []conf.Problem {
+	var found problems
+	j := &r.Judging
+	for i, gap := range j.TargetGap {
+		if gap <= 0 || gap > longest {
+			found.add(item("target_gap", i), "must be more than 0 and at most %s, not %s", conf.Duration(longest), conf.Duration(gap))
+		}
+	}
+	for i, bound := range j.Over {
+		if bound <= 0 || bound > longest {
+			found.add(item("over", i), "must be more than 0 and at most %s, not %s", conf.Duration(longest), conf.Duration(bound))
+		}
+	}
+	if j.Slow < 0 {
+		found.add("slow", "must be more than 0, not %s", conf.Duration(j.Slow))
+	}
+	switch {
+	case j.Pace < 0:
+		found.add("pace", "must be more than 0 tokens a second, not %v", j.Pace)
+	case j.Pace > 0 && (j.Pace < 1e-3 || j.Pace > 1e6):
+		found.add("pace", "must be between 0.001 and 1000000 tokens a second, not %v", j.Pace)
+	}
+	if j.Verdict != "" && j.Verdict != "interval" && j.Verdict != "point" {
+		found.add("verdict", "must be interval or point, not %q", j.Verdict)
+	}
+	if j.Deadlines != "" {
+		if _, err := deadline.Parse(j.Deadlines); err != nil {
+			found.add("deadlines", "%v", err)
+		}
+	}
+	return found
+}
+
+func (r *Run) checkObjectives() []conf.Problem {
+	var found problems
+	for i, text := range r.SLO {
+		objective, err := metrics.ParseObjective(text)
+		if err != nil {
+			found.add(item("slo", i), "%v", err)
+		}
+		for _, term := range objective.Terms {
+			if term.Name == "fluidity" && term.Stat == "first" && r.Judging.Deadlines == "" {
+				found.add(item("slo", i), "fluidity.first needs deadlines of first tokens: give judge.deadlines, such as fixed:300ms, or write fluidity.decode")
+			}
+		}
+	}
+	if r.Expect != "" && r.Expect != "stop" && r.Expect != "length" && r.Expect != "any" {
+		found.add("expect", "must be stop, length or any, not %q", r.Expect)
+	}
+	return found
+}

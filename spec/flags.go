@@ -1,0 +1,84 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"fermata/internal/conf"
+)
+
+// A Kind says what a flag takes.
+type Kind string
+
+const (
+	Text   Kind = "text"   // one value; the last one given counts
+	Switch Kind = "switch" // no value: true
+	Many   Kind = "many"   // may be given several times; each adds to the run file's
+)
+
+// A Flag of `fermata run` and its relatives stands for a key of the run file.
+type Flag struct {
+	Name  string // without dashes
+	Path  string // of the key
+	Kind  Kind
+	Usage string // one line; the value's name in backquotes
+}
+
+// Flags are all flags that stand for keys, in the order in which help shows
+// them. The other keys of the run file are reached by --set.
+func Flags() []Flag {
+	return []Flag{
+		{"model", "target.model", Text, "`NAME` of the model to ask"},
+		{"api", "target.api", Text, "`API` to ask by: chat or completions"},
+		{"api-key-env", "target.api_key_env", Text, "environment `VARIABLE` that holds the API key"},
+		{"header", "target.headers", Many, "header to send, as `\"Name: value\"`"},
+
+		{"rate", "schedule.rate", Text, "`REQUESTS` a second to offer"},
+		{"concurrency", "schedule.concurrency", Text, "`USERS` of a closed loop, instead of a rate"},
+		{"requests", "schedule.requests", Text, "measured requests: `N`"},
+		{"duration", "schedule.duration", Text, "length of the measured phase: `TIME`"},
+		{"schedule", "schedule.kind", Text, "`KIND` of schedule: poisson, constant, closed, all or a file of times"},
+		{"warmup", "schedule.warmup", Text, "`HOW` long to warm up: 200, 10%, 30s or 0"},
+		{"drain", "schedule.drain", Text, "`HOW` to end: load or quiet"},
+
+		{"input", "workload.input", Text, "`TOKENS` of each prompt"},
+		{"output", "workload.output", Text, "`TOKENS` of each answer"},
+		{"dataset", "workload.dataset", Text, "`FILE` of prompts, JSONL"},
+		{"once", "workload.once", Switch, "stop where the data set ends"},
+		{"seed", "seed", Text, "`N` from which everything random follows"},
+
+		{"slo", "slo", Many, "`OBJECTIVE` such as \"ttft<=2s and tbt.p99<=100ms @99%\""},
+		{"target-gap", "judge.target_gap", Text, "gaps of the fluidity index: `TIMES` such as 25ms,50ms"},
+		{"pace", "judge.pace", Text, "reading pace, `TOKENS` a second"},
+		{"deadlines", "judge.deadlines", Text, "when first tokens are due: fixed:300ms, quadratic:a,b,c or a `FILE`"},
+		{"over", "judge.over", Text, "further bounds whose share of exceedances is told: `TIMES` such as 25s"},
+		{"slow", "judge.slow", Text, "answers that take longer than `TIME` are slow"},
+		{"judge", "judge.verdict", Text, "`HOW` to judge objectives: interval or point"},
+		{"expect", "expect", Text, "`HOW` a good answer ends: stop, length or any"},
+
+		{"max-in-flight", "load.max_in_flight", Text, "most requests in flight: `N`"},
+		{"timeout", "load.timeout", Text, "`TIME` for a request in all"},
+		{"silence-timeout", "load.silence_timeout", Text, "`TIME` without a token, from the first one on"},
+		{"stop-if-failed", "load.stop_if_failed", Text, "`SHARE` of failed requests that ends the run, such as 50%"},
+		{"wait-ready", "load.wait_ready", Text, "`TIME` to wait for the server before starting"},
+
+		{"name", "name", Text, "`NAME` of the run"},
+		{"label", "labels", Many, "word for the result, as `NAME=VALUE`"},
+		{"keep-text", "record.keep_text", Switch, "keep prompts and answers"},
+	}
+}
+
+// Setting is the flag's value as a setting.
+func (f Flag) Setting(value string) conf.Setting {
+	return conf.Setting{Path: f.Path, Value: value, From: "--" + f.Name, Append: f.Kind == Many}
+}
+
+// Set is a setting as --set takes it: key=value.
+func Set(text string) (conf.Setting, error) {
+	path, value, ok := strings.Cut(text, "=")
+	path = strings.TrimSpace(path)
+	if !ok || path == "" {
+		return conf.Setting{}, fmt.Errorf("--set takes key=value, such as schedule.rate=4, not %q", text)
+	}
+	return conf.Setting{Path: path, Value: value, From: "--set " + path}, nil
+}

@@ -1,0 +1,250 @@
+// Package spec is the run file: an experiment as data. It composes the rooms'
+// own options, reads them strictly with all mistakes at once, and writes them
+// back with defaults filled in and without anything secret.
+package spec
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"fermata/deadline"
+	"fermata/dialect"
+	"fermata/internal/conf"
+	"fermata/load"
+	"fermata/metrics"
+	"fermata/schedule"
+	"fermata/workload"
+)
+
+// A Run is one run: what is asked of whom, when, and how it is judged. Read
+// makes one with its defaults filled in. Paths of files are as the process sees
+// them, not relative to the run file.
+type Run struct {
+	Name     string            `yaml:"name"` // part of the run's folder name
+	Target   Target            `yaml:"target"`
+	Workload workload.Options  `yaml:"workload"`
+	Schedule schedule.Options  `yaml:"schedule"`
+	Load     load.Options      `yaml:"load"`
+	SLO      []string          `yaml:"slo"` // objectives, as metrics.ParseObjective takes them
+	Judging  Judging           `yaml:"judge"`
+	Expect   string            `yaml:"expect"` // how a good answer ends: stop, length or any (default)
+	Record   Record            `yaml:"record"`
+	Labels   map[string]string `yaml:"labels"`    // free words that go into results
+	Seed     uint64            `yaml:"seed,zero"` // of everything random; default 1
+}
+
+// Target is who is asked. Credentials are named, never given.
+type Target struct {
+	URL             string `yaml:"url"` // base (http://h:1), up to /v1, or the endpoint's full path
+	dialect.Options `yaml:",inline"`
+
+	APIKeyEnv  string            `yaml:"api_key_env"`  // environment variable that holds the key
+	APIKeyFile string            `yaml:"api_key_file"` // file that holds the key and nothing else
+	Headers    map[string]string `yaml:"headers"`      // sent with every request; values are never saved
+	HeadersEnv map[string]string `yaml:"headers_env"`  // header name to environment variable
+}
+
+// Judging says how the recording is judged.
+type Judging struct {
+	TargetGap []time.Duration `yaml:"target_gap"` // of the fluidity index; default 25, 50 and 100 ms
+	Pace      float64         `yaml:"pace"`       // reading pace, tokens a second; default 6
+	Deadlines string          `yaml:"deadlines"`  // of first tokens, as deadline.Parse takes them; default none
+	Over      []time.Duration `yaml:"over"`       // exceedance bounds besides 1, 5, 15 and 25 s
+	Slow      time.Duration   `yaml:"slow"`       // answers that took longer are slow; default not declared
+	Verdict   string          `yaml:"verdict"`    // interval (default) or point
+}
+
+// Record says what the recording keeps besides arrivals.
+type Record struct {
+	KeepText bool `yaml:"keep_text,zero"` // keep prompts and answers, in text.parquet
+}
+
+// Read reads a run file with settings put over it. The error is nil or
+// conf.Mistakes, all of them. With an empty file name, data may be empty: then
+// the settings are the run.
+//
+// With a data set and a schedule that says nothing of when to ask, Schedule
+// stays as it is: the data set's own times may decide, see schedule.Unset.
+//
+// Of two keys that exclude each other, such as schedule.requests and
+// schedule.duration, a setting of one replaces the file's other.
+func Read(file string, data []byte, sets []conf.Setting) (*Run, error) {
+	r := &Run{}
+	doc, _ := conf.ReadWith(file, data, sets, r)
+	doc.Report("", r.zeros(doc))
+	r.prefer(sets)
+	r.report(doc)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	r.fill(doc)
+	return r, nil
+}
+
+// Again reads the run file beside a recording, to judge the recording again with
+// settings put over it: objectives among them replace those of the run. Only
+// what concerns judging is checked, so that it does not matter that secrets were
+// removed or that a data set is gone. Data may be empty, for a recording without
+// a run file.
+func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		file = ""
+	}
+	if slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == "slo" }) {
+		sets = slices.Insert(slices.Clone(sets), 0, conf.Setting{Path: "slo", Value: "[]"})
+	}
+	r := &Run{}
+	doc, _ := conf.ReadWith(file, data, sets, r)
+	r.reportJudging(doc)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	r.fill(doc)
+	return r, nil
+}
+
+// prefer drops the file's value where a setting chose its alternative.
+func (r *Run) prefer(sets []conf.Setting) {
+	set := func(path string) bool {
+		return slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == path })
+	}
+	only := func(a, b string) bool { return set(a) && !set(b) }
+	s, w := &r.Schedule, &r.Workload
+	if only("schedule.duration", "schedule.requests") {
+		s.Requests = 0
+	}
+	if only("schedule.requests", "schedule.duration") {
+		s.Duration = 0
+	}
+	if only("schedule.concurrency", "schedule.rate") {
+		s.Rate = 0
+		if !set("schedule.kind") {
+			s.Kind = ""
+		}
+	}
+	if only("schedule.rate", "schedule.concurrency") {
+		s.Concurrency = 0
+		if s.Kind == schedule.Closed && !set("schedule.kind") {
+			s.Kind = ""
+		}
+	}
+	if only("schedule.kind", "schedule.file") {
+		s.File = ""
+	}
+	if only("workload.dataset", "workload.input") {
+		w.Input = 0
+	}
+	if only("workload.input", "workload.dataset") {
+		w.Dataset, w.Once = "", false
+	}
+}
+
+// fill gives what was not said its default.
+func (r *Run) fill(doc *conf.Doc) {
+	if !r.timesFromData() {
+		r.Schedule = r.Schedule.Filled()
+		fillWarmup(&r.Schedule)
+	}
+	r.Workload = r.Workload.Filled()
+	defaults(&r.Target.API, impliedAPI(r.Target.URL))
+	defaults(&r.Load.Timeout, 10*time.Minute)
+	defaults(&r.Load.SilenceTimeout, time.Minute)
+	if len(r.Judging.TargetGap) == 0 {
+		r.Judging.TargetGap = []time.Duration{25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+	}
+	defaults(&r.Judging.Pace, 6)
+	defaults(&r.Judging.Verdict, "interval")
+	defaults(&r.Expect, "any")
+	if !doc.Has("seed") {
+		r.Seed = 1
+	}
+}
+
+// fillWarmup writes the default of the warm-up out, except where it is the
+// earlier of a time and a number of requests, which no value says.
+func fillWarmup(s *schedule.Options) {
+	switch {
+	case s.Warmup != "":
+	case s.Kind == schedule.Given, s.Kind == schedule.All:
+		s.Warmup = "0"
+	case s.Requests > 2000:
+		s.Warmup = "200"
+	case s.Requests > 0:
+		s.Warmup = "10%"
+	}
+}
+
+// timesFromData says that only the data set can tell whether the schedule needs
+// anything: its lines may have times of their own.
+func (r *Run) timesFromData() bool {
+	return r.Workload.Dataset != "" && r.Schedule.Unset()
+}
+
+// defaults sets v where it is zero.
+func defaults[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+// Judge is how metrics judge the run's recording.
+func (r *Run) Judge() (metrics.Options, error) {
+	o := metrics.Options{
+		TargetGapsNs: nanoseconds(r.Judging.TargetGap),
+		OverNs:       nanoseconds(r.Judging.Over),
+		ExpectStop:   r.Expect == "stop",
+		SlowNs:       int64(r.Judging.Slow),
+		PointVerdict: r.Judging.Verdict == "point",
+	}
+	if r.Judging.Pace > 0 {
+		o.PaceNs = int64(math.Round(1e9 / r.Judging.Pace))
+	}
+	var mistakes conf.Mistakes
+	if r.Judging.Deadlines != "" {
+		d, err := deadline.Parse(r.Judging.Deadlines)
+		if err != nil {
+			mistakes = append(mistakes, conf.Mistake{Path: "judge.deadlines", Text: err.Error()})
+		}
+		o.Deadlines = d
+	}
+	for i, text := range r.SLO {
+		objective, err := metrics.ParseObjective(text)
+		if err != nil {
+			mistakes = append(mistakes, conf.Mistake{Path: item("slo", i), Text: err.Error()})
+			continue
+		}
+		o.SLO = append(o.SLO, objective)
+	}
+	return o, mistakes.Err()
+}
+
+func nanoseconds(ds []time.Duration) []int64 {
+	ns := make([]int64, len(ds))
+	for i, d := range ds {
+		ns[i] = int64(d)
+	}
+	return ns
+}
+
+// YAML is the run file that says the same with every default filled in. The
+// values of headers, and user names, passwords and keys inside the URL, are
+// replaced by Removed; Read refuses a file with one of those and says so.
+func (r *Run) YAML() []byte {
+	safe := *r
+	safe.Target.URL = r.PublicURL()
+	safe.Target.Body, _ = withoutSecrets(r.Target.Body).(map[string]any)
+	safe.Target.Headers = map[string]string{}
+	for name := range r.Target.Headers {
+		safe.Target.Headers[name] = Removed
+	}
+	data, err := conf.Write(safe)
+	if err != nil {
+		// Only a value that no reader makes, such as a channel in the body.
+		return []byte("# this run cannot be written: " + strings.ReplaceAll(err.Error(), "\n", " ") + "\n")
+	}
+	return data
+}

@@ -1,0 +1,392 @@
+package spec
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fermata/internal/conf"
+)
+
+func TestFiveMistakes(t *testing.T) {
+	data, err := os.ReadFile("testdata/five.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden, err := os.ReadFile("testdata/five.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Read("five.yaml", data, nil)
+	var mistakes conf.Mistakes
+	if !errors.As(err, &mistakes) || len(mistakes) != 5 {
+		t.Fatalf("not five mistakes:\n%v", err)
+	}
+	// A line that ends in … leaves the rest of the sentence to the room.
+	for i, want := range strings.Split(strings.TrimSpace(string(golden)), "\n") {
+		got := mistakes[i].Error()
+		if prefix, open := strings.CutSuffix(want, "…"); open && strings.HasPrefix(got, prefix) && len(got) > len(prefix) {
+			continue
+		}
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+const base = "target: {url: 'http://h:1'}\nschedule: {rate: 4}\n"
+
+func read(t *testing.T, file string, sets ...conf.Setting) *Run {
+	t.Helper()
+	r, err := Read("run.yaml", []byte(file), sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestDefaults(t *testing.T) {
+	const want = `target:
+  url: http://h:1
+  api: chat
+workload:
+  input: 512
+  output: 128
+schedule:
+  kind: poisson
+  rate: 4
+  requests: 100
+  warmup: 10%
+  drain: load
+load:
+  timeout: 10m
+  silence_timeout: 1m
+judge:
+  target_gap: [25ms, 50ms, 100ms]
+  pace: 6
+  verdict: interval
+expect: any
+record:
+  keep_text: false
+seed: 1
+`
+	if diff := cmp.Diff(want, string(read(t, base).YAML())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDefaultsFollow(t *testing.T) {
+	dataset := filepath.Join(t.TempDir(), "prompts.jsonl")
+	if err := os.WriteFile(dataset, []byte(`{"prompt": "a"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, settings, want string }{
+		{"closed", "schedule.concurrency=8", "kind: closed\n  concurrency: 8\n  requests: 100\n  warmup: 10%\n  drain: load\n"},
+		{"long", "schedule.rate=4 schedule.requests=5000", "requests: 5000\n  warmup: \"200\"\n"},
+		{"by time", "schedule.rate=4 schedule.duration=1m", "rate: 4\n  duration: 1m\n  drain: load\n"},
+		{"all", "schedule.kind=all", "kind: all\n  requests: 100\n  warmup: \"0\"\n  drain: quiet\n"},
+		{"given", "schedule.kind=times.csv", "kind: given\n  file: times.csv\n  warmup: \"0\"\n  drain: quiet\n"},
+		{"data set decides", "workload.dataset=" + dataset, "workload:\n  dataset: " + dataset + "\nload:\n"},
+		{"url says completions", "schedule.rate=1 target.url=http://h/v1/completions", "api: completions\n"},
+		{"seed 0", "schedule.rate=1 seed=0", "seed: 0\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sets := []conf.Setting{{Path: "target.url", Value: "http://h:1"}}
+			for _, s := range strings.Fields(c.settings) {
+				set, err := Set(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sets = append(sets, set)
+			}
+			r, err := Read("", nil, sets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Which quotes the YAML writer prefers is its own business.
+			if got := strings.ReplaceAll(string(r.YAML()), "'", `"`); !strings.Contains(got, c.want) {
+				t.Errorf("no %q in\n%s", c.want, got)
+			}
+		})
+	}
+}
+
+// roundTrip has a value other than the default for every key that may be saved.
+var roundTrip = map[string]string{
+	"name":                 "night run",
+	"target.url":           "https://api.example.com/v1",
+	"target.model":         "1.10",
+	"target.api":           "completions",
+	"target.body":          "{temperature: 0.5, stop: [\"1\", x], n: 1, deep: {yes: true, none: null}}",
+	"target.api_key_env":   "KEY",
+	"target.api_key_file":  "key.txt",
+	"target.headers_env":   "{X-Team: TEAM}",
+	"workload.input":       "1",
+	"workload.output":      "7",
+	"workload.dataset":     "testdata/prompts.jsonl",
+	"workload.once":        "true",
+	"schedule.kind":        "constant",
+	"schedule.file":        "times.csv",
+	"schedule.rate":        "0.125",
+	"schedule.concurrency": "3",
+	"schedule.requests":    "12345",
+	"schedule.duration":    "1m30s",
+	"schedule.warmup":      "30s",
+	"schedule.drain":       "quiet",
+	"load.max_in_flight":   "9",
+	"load.timeout":         "1h",
+	"load.silence_timeout": "1500ms",
+	"load.stop_if_failed":  "50%",
+	"load.wait_ready":      "2m",
+	"slo":                  `["ttft<=2s and tbt.p99<=100ms @99%", "e2e<=20s"]`,
+	"judge.target_gap":     "[20.833334ms, 1s]",
+	"judge.pace":           "7.5",
+	"judge.deadlines":      "fixed:300ms",
+	"judge.over":           "[25s, 1h]",
+	"judge.slow":           "30s",
+	"judge.verdict":        "point",
+	"expect":               "stop",
+	"record.keep_text":     "true",
+	"labels":               `{gpu: H100, k8s.io/x: "true", date: 2026-01-02, text: "a: b # c"}`,
+	"seed":                 "18446744073709551615",
+}
+
+func TestEveryKeyRoundTrips(t *testing.T) {
+	for _, key := range conf.Keys(Run{}) {
+		if key == "target.headers" { // never saved: TestNothingSecretIsSaved
+			continue
+		}
+		value, ok := roundTrip[key]
+		if !ok {
+			t.Errorf("%s: no value to test with", key)
+			continue
+		}
+		sets := []conf.Setting{{Path: "target.url", Value: "http://h:1"}}
+		switch key {
+		case "schedule.rate", "schedule.file", "schedule.concurrency":
+		case "workload.once":
+			sets = append(sets, conf.Setting{Path: "workload.dataset", Value: roundTrip["workload.dataset"]})
+			fallthrough
+		default:
+			sets = append(sets, conf.Setting{Path: "schedule.rate", Value: "4"})
+		}
+		plain, err := Read("", nil, append(slices.Clone(sets), conf.Setting{Path: "schedule.rate", Value: "4"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Read("", nil, append(sets, conf.Setting{Path: key, Value: value}))
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		if cmp.Equal(plain, r) {
+			t.Errorf("%s: %s changes nothing", key, value)
+		}
+		back, err := Read("saved.yaml", r.YAML(), nil)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", key, err, r.YAML())
+			continue
+		}
+		if diff := cmp.Diff(r, back); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct{ name, file, want string }{
+		{"no url", "schedule: {rate: 1}", "f:1:1: target.url: must be given: where the server is, such as http://127.0.0.1:8000"},
+		{"scheme", "target: {url: 'ws://h'}\nschedule: {rate: 1}", `f:1:15: target.url: must begin with http:// or https://, not "ws://"`},
+		{"no host", "target: {url: 'http://:80'}\nschedule: {rate: 1}", "f:1:15: target.url: names no host; write one, such as http://127.0.0.1:8000"},
+		{"fragment", "target: {url: 'http://h/#x'}\nschedule: {rate: 1}", "f:1:15: target.url: has a part after #, which servers never see; leave it out"},
+		{"password in a bad url", "target: {url: 'http://u:hunter2@h:x y'}\nschedule: {rate: 1}", "f:1:15: target.url: is not a URL, such as http://127.0.0.1:8000"},
+		{"key by value", "target: {url: 'http://h', api_key: sk-1}\nschedule: {rate: 1}", `f:1:27: target.api_key: unknown key "api_key"; did you mean "api_key_env"?`},
+		{"key instead of variable", "target: {url: 'http://h', api_key_env: sk-1}\nschedule: {rate: 1}", "f:1:40: target.api_key_env: must be the name of an environment variable, such as OPENAI_API_KEY, never the key itself"},
+		{"two keys", "target: {url: 'http://h', api_key_env: A, api_key_file: b}\nschedule: {rate: 1}", "f:1:57: target.api_key_file: is given together with api_key_env; give one of them"},
+		{"api", "target: {url: 'http://h', api: grpc}\nschedule: {rate: 1}", `f:1:32: target.api: must be chat or completions, not "grpc"`},
+		{"api and url", "target: {url: 'http://h/v1/completions', api: chat}\nschedule: {rate: 1}", "f:1:47: target.api: is chat, but the URL ends in /completions; change one of them"},
+		{"header name", "target: {url: 'http://h', headers: {\"a\\nb\": c}}\nschedule: {rate: 1}", `f:1:45: "target.headers.a\nb": a header's name has only letters, digits and - _ . and the like, no spaces or control characters`},
+		{"header value", "target: {url: 'http://h', headers: {a: \"b\\nc\"}}\nschedule: {rate: 1}", "f:1:40: target.headers.a: its value holds a line break or another control character"},
+		{"header twice", "target: {url: 'http://h', headers: {a: b}, headers_env: {A: B}}\nschedule: {rate: 1}", "f:1:61: target.headers_env.A: is given twice; names of headers are the same in upper and lower case"},
+		{"header and key", "target: {url: 'http://h', headers: {Authorization: b}, api_key_env: K}\nschedule: {rate: 1}", "f:1:52: target.headers.Authorization: cannot be given together with api_key_env or api_key_file, which set this header"},
+		{"length header", "target: {url: 'http://h', headers: {content-length: 1}}\nschedule: {rate: 1}", "f:1:53: target.headers.content-length: cannot be given: it follows from the request"},
+		{"zero rate", "target: {url: 'http://h'}\nschedule: {rate: 0}", "f:2:18: schedule.rate: must be more than 0"},
+		{"zero time-out", base + "load: {timeout: 0}", "f:3:17: load.timeout: must be more than 0"},
+		{"negative", base + "load: {silence_timeout: -1s}", "f:3:25: load.silence_timeout: must not be negative, not -1s"},
+		{"in flight", base + "load: {max_in_flight: -1}", "f:3:23: load.max_in_flight: must not be negative, not -1; 0 means no limit"},
+		{"stop", base + "load: {stop_if_failed: 0.5}", `f:3:24: load.stop_if_failed: must be a share of the requests such as 50%, not "0.5"`},
+		{"no data", base + "workload: {dataset: testdata/none.jsonl}", "f:3:21: workload.dataset: cannot be read: stat testdata/none.jsonl: no such file or directory"},
+		{"folder", base + "workload: {dataset: testdata}", "f:3:21: workload.dataset: must be a file, and testdata is a folder"},
+		{"gap", base + "judge: {target_gap: [25ms, 0]}", "f:3:28: judge.target_gap[1]: must be more than 0 and at most 2400h, not 0s"},
+		{"over", base + "judge: {over: [-1s]}", "f:3:16: judge.over[0]: must be more than 0 and at most 2400h, not -1s"},
+		{"pace", base + "judge: {pace: -6}", "f:3:15: judge.pace: must be more than 0 tokens a second, not -6"},
+		{"verdict", base + "judge: {verdict: maybe}", `f:3:18: judge.verdict: must be interval or point, not "maybe"`},
+		{"expect", base + "expect: end", `f:3:9: expect: must be stop, length or any, not "end"`},
+		{"name", base + "name: a/b", `f:3:7: name: becomes part of a folder's name, so that it cannot hold / or \ or control characters`},
+		{"misplaced", base + "rate: 4", `f:3:1: rate: unknown key "rate" here; did you mean schedule.rate?`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Read("f", []byte(c.file), nil)
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// The rooms word these; here it counts that they are found, and where.
+func TestRoomsMistakes(t *testing.T) {
+	const target = "target: {url: 'http://h'}\n"
+	for file, want := range map[string]string{
+		target:                           "f:1:1: schedule.rate: ",
+		target + "schedule: {rate: -1}":  "f:2:18: schedule.rate: ",
+		target + "schedule: {kind: odd}": "f:2:18: schedule.kind: ",
+		target + "schedule: {kind: closed, rate: 1, concurrency: 2}":       "f:2:32: schedule.rate: ",
+		target + "schedule: {rate: 1, concurrency: 2}":                     "f:2:18: schedule.rate: ",
+		target + "schedule: {kind: poisson, rate: 1, concurrency: 2}":      "f:2:49: schedule.concurrency: ",
+		target + "schedule: {rate: 1, requests: 5, duration: 1s}":          "f:2:31: schedule.requests: ",
+		base + "workload: {dataset: testdata/prompts.jsonl, input: 5}":     "f:3:52: workload.input: ",
+		base + "workload: {once: true}":                                    "f:3:18: workload.once: ",
+		base + "workload: {output: -1}":                                    "f:3:20: workload.output: ",
+		target + "schedule: {rate: 1, drain: slow}":                        "f:2:28: schedule.drain: ",
+		base + "slo: ['fluidity.first>=0.9 gap=25ms']":                     "f:3:7: slo[0]: fluidity.first needs deadlines",
+		target + "schedule: {rate: 1, warmup: some}":                       "f:2:29: schedule.warmup: ",
+		target + "schedule: {rate: 1}\nslo:\n- ttft<=2s\n- ttft<2 parsecs": "f:5:3: slo[1]: ",
+		target + "schedule: {rate: 1}\njudge: {deadlines: 'soon:1s'}":      "f:3:20: judge.deadlines: ",
+	} {
+		_, err := Read("f", []byte(file), nil)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s\ngot  %v\nwant %s", file, err, want)
+		}
+	}
+}
+
+func TestSettingsOverride(t *testing.T) {
+	const file = base + "load: {timeout: 1m}\nslo: [ttft<=2s]\nlabels: {gpu: A100, site: x}\n"
+	values := map[string][]string{
+		"timeout": {"2m"}, "slo": {"e2e<=20s", "tpot<=40ms"}, "label": {"gpu=H100", "note=a=b: c"},
+		"header": {"X-A: b=c", "Accept: */*"}, "target-gap": {"10ms,20ms"}, "keep-text": {"true"}, "warmup": {"5"}, "model": {"true"},
+	}
+	var sets []conf.Setting
+	for _, f := range Flags() {
+		for _, v := range values[f.Name] {
+			sets = append(sets, f.Setting(v))
+		}
+	}
+	r := read(t, file, sets...)
+	if r.Load.Timeout != 2*time.Minute || r.Schedule.Warmup != "5" || r.Target.Model != "true" || !r.Record.KeepText {
+		t.Errorf("%+v", r)
+	}
+	for _, diff := range []string{
+		cmp.Diff([]string{"ttft<=2s", "e2e<=20s", "tpot<=40ms"}, r.SLO),
+		cmp.Diff(map[string]string{"gpu": "H100", "site": "x", "note": "a=b: c"}, r.Labels),
+		cmp.Diff(map[string]string{"X-A": "b=c", "Accept": "*/*"}, r.Target.Headers),
+		cmp.Diff([]time.Duration{10 * time.Millisecond, 20 * time.Millisecond}, r.Judging.TargetGap),
+	} {
+		if diff != "" {
+			t.Error(diff)
+		}
+	}
+	_, err := Read("run.yaml", []byte(base), []conf.Setting{{Path: "schedule.rate", Value: "fast", From: "--rate"}})
+	if want := `--rate: schedule.rate: must be a number, not "fast"`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A flag wins over the file's alternative to it.
+func TestSettingsReplaceAlternatives(t *testing.T) {
+	const target = "target: {url: 'http://h'}\n"
+	for _, c := range []struct{ file, set, absent, present string }{
+		{"schedule: {rate: 4, requests: 5}", "schedule.duration=10s", "requests:", "duration: 10s"},
+		{"schedule: {rate: 4, duration: 5s}", "schedule.requests=10", "duration:", "requests: 10"},
+		{"schedule: {kind: poisson, rate: 4}", "schedule.concurrency=3", "rate:", "kind: closed"},
+		{"schedule: {kind: closed, concurrency: 4}", "schedule.rate=3", "concurrency:", "kind: poisson"},
+		{"schedule: {rate: 4}\nworkload: {dataset: gone.jsonl, once: true}", "workload.input=3", "dataset:", "input: 3"},
+		{"schedule: {rate: 4}\nworkload: {input: 3}", "workload.dataset=testdata/prompts.jsonl", "input:", "dataset:"},
+	} {
+		s, err := Set(c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := string(read(t, target+c.file, s).YAML())
+		if strings.Contains(got, c.absent) || !strings.Contains(got, c.present) {
+			t.Errorf("%s with %s:\n%s", c.file, c.set, got)
+		}
+	}
+	if _, err := Set("schedule.rate"); err == nil {
+		t.Error("--set without = is no mistake")
+	}
+}
+
+func TestJudge(t *testing.T) {
+	r := read(t, base+"slo: [ttft<=2s]\nexpect: stop\njudge: {over: [25s], slow: 30s, verdict: point, deadlines: 'fixed:300ms'}\n")
+	o, err := r.Judge()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int64{25e6, 50e6, 100e6}, o.TargetGapsNs); diff != "" {
+		t.Error(diff)
+	}
+	// 6 tokens a second, to the nearest ns.
+	if o.PaceNs != 166_666_667 || o.SlowNs != 30e9 || len(o.OverNs) != 1 || o.OverNs[0] != 25e9 {
+		t.Errorf("%+v", o)
+	}
+	if !o.ExpectStop || !o.PointVerdict || len(o.SLO) != 1 || o.Deadlines.First(100) != 300e6 {
+		t.Errorf("%+v", o)
+	}
+	r.SLO, r.Judging.Deadlines = []string{"ttft<=2s", "what"}, "soon"
+	_, err = r.Judge()
+	if err == nil || !strings.Contains(err.Error(), "slo[1]: ") || !strings.Contains(err.Error(), "judge.deadlines: ") {
+		t.Error(err)
+	}
+}
+
+func TestAgain(t *testing.T) {
+	saved := read(t, base+"slo: [ttft<=2s]\njudge: {pace: 7}\n").YAML()
+	slo := conf.Setting{Path: "slo", Value: "e2e<=20s", From: "--slo", Append: true}
+	r, err := Again("run.yaml", saved, []conf.Setting{slo, {Path: "slo", Value: "tpot<=40ms", Append: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"e2e<=20s", "tpot<=40ms"}, r.SLO); diff != "" || r.Judging.Pace != 7 {
+		t.Errorf("pace %v, %s", r.Judging.Pace, diff)
+	}
+	if r, err := Again("run.yaml", nil, []conf.Setting{slo}); err != nil || len(r.SLO) != 1 || r.Judging.Pace != 6 {
+		t.Errorf("without a run file: %+v, %v", r, err)
+	}
+	_, err = Again("run.yaml", saved, []conf.Setting{{Path: "judge.pace", Value: "-1", From: "--pace"}})
+	if want := "--pace: judge.pace: must be more than 0 tokens a second, not -1"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(base, "rate", "4")
+	f.Add("target: {url: 'http://u:p@h/v1?key=x', body: {a: [1, {b: null}]}}\nslo: [1]", "header", "a: b")
+	f.Add("schedule: {concurrency: 1e3, duration: 9223372036s}\ntarget: {url: 'http://h'}", "label", "=")
+	f.Fuzz(func(t *testing.T, file, flag, value string) {
+		var sets []conf.Setting
+		for _, one := range Flags() {
+			if one.Name == flag {
+				sets = append(sets, one.Setting(value))
+			}
+		}
+		r, err := Read("f", []byte(file), sets)
+		if err != nil {
+			return
+		}
+		back, err := Again("f", r.YAML(), nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, r.YAML())
+		}
+		if string(back.YAML()) != string(r.YAML()) {
+			t.Fatalf("was\n%s\nis\n%s", r.YAML(), back.YAML())
+		}
+	})
+}

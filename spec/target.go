@@ -1,0 +1,276 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Removed stands in saved run files where a value was secret.
+const Removed = "REMOVED"
+
+const (
+	chatPath       = "/chat/completions"
+	completionPath = "/completions"
+)
+
+// version is the end of a base URL that names the API's version.
+var version = regexp.MustCompile(`/v[0-9]+[a-z0-9]*$`)
+
+// parseURL is the target's URL; the error continues "target.url: ".
+func parseURL(text string) (*url.URL, error) {
+	const like = "such as http://127.0.0.1:8000"
+	if text == "" {
+		return nil, fmt.Errorf("must be given: where the server is, %s", like)
+	}
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return nil, fmt.Errorf("must begin with http:// or https://, %s", like)
+	}
+	if scheme = strings.ToLower(scheme); scheme != "http" && scheme != "https" {
+		return nil, fmt.Errorf("must begin with http:// or https://, not %s", oneWord(scheme))
+	}
+	u, err := url.Parse(scheme + "://" + rest)
+	switch {
+	case err != nil: // its text would repeat a password
+		return nil, fmt.Errorf("is not a URL, %s", like)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("names no host; write one, %s", like)
+	case u.Fragment != "":
+		return nil, fmt.Errorf("has a part after #, which servers never see; leave it out")
+	}
+	return u, nil
+}
+
+// oneWord quotes a scheme, kept short: it may be anything that stood before ://.
+func oneWord(s string) string {
+	if len(s) > 12 {
+		s = s[:12] + "…"
+	}
+	return strconv.Quote(s + "://")
+}
+
+// endpointSuffix is the endpoint that a URL's path names, or empty.
+func endpointSuffix(path string) string {
+	for _, suffix := range []string{chatPath, completionPath} {
+		if strings.HasSuffix(path, suffix) {
+			return suffix
+		}
+	}
+	return ""
+}
+
+// impliedAPI is the api that a URL asks for by naming its endpoint; else chat.
+func impliedAPI(text string) string {
+	u, err := url.Parse(text)
+	if err == nil && endpointSuffix(strings.TrimRight(u.Path, "/")) == completionPath {
+		return "completions"
+	}
+	return "chat"
+}
+
+// Endpoint is the URL of a path such as /v1/chat/completions or /version on the
+// target. Where the target's URL is itself the full path of an endpoint, that
+// endpoint is it, and others are its neighbours. A query is kept.
+func (r *Run) Endpoint(path string) (string, error) {
+	u, err := parseURL(r.Target.URL)
+	if err != nil {
+		return "", fmt.Errorf("target.url: %w", err)
+	}
+	base := strings.TrimRight(u.Path, "/")
+	suffix := endpointSuffix(base)
+	base = strings.TrimSuffix(base, suffix)
+	versioned, underVersion := strings.CutPrefix(path, "/v1/")
+	switch {
+	case underVersion && (suffix != "" || version.MatchString(base)):
+		path = "/" + versioned
+	case !underVersion:
+		base = version.ReplaceAllString(base, "")
+	}
+	u.Path, u.RawPath = base+path, ""
+	return u.String(), nil
+}
+
+// PublicURL is the target's URL without user name, password and keys.
+func (r *Run) PublicURL() string {
+	u, err := parseURL(r.Target.URL)
+	if err != nil {
+		return ""
+	}
+	if u.User != nil {
+		u.User = url.User(Removed)
+	}
+	if q := u.Query(); len(q) > 0 {
+		changed := false
+		for name := range q {
+			if secretParameter(name) {
+				q[name], changed = []string{Removed}, true
+			}
+		}
+		if changed {
+			u.RawQuery = q.Encode()
+		}
+	}
+	return u.String()
+}
+
+// wasRemoved says that u comes from a saved file and lacks its secrets.
+func wasRemoved(u *url.URL) bool {
+	if u.User != nil && u.User.Username() == Removed {
+		return true
+	}
+	for _, values := range u.Query() {
+		if slices.Contains(values, Removed) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretName guesses from a name that its value is a secret.
+func secretName(name string) bool {
+	name = strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
+	return name == "sig" || name == "auth" || name == "cookie" || slices.ContainsFunc(
+		[]string{"apikey", "secret", "passw", "authorization", "credential", "signature", "accesstoken", "authtoken", "setcookie"},
+		func(part string) bool { return strings.Contains(name, part) })
+}
+
+// secretParameter is secretName for headers and queries, where every key and
+// token is one; bodies have max_tokens and prompt_cache_key.
+func secretParameter(name string) bool {
+	lower := strings.ToLower(name)
+	return secretName(name) || strings.Contains(lower, "key") || strings.HasSuffix(lower, "token")
+}
+
+// withoutSecrets copies a value of a request's body, with Removed for the text
+// of fields that sound secret.
+func withoutSecrets(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		m := make(map[string]any, len(v))
+		for name, x := range v {
+			if _, text := x.(string); text && secretName(name) {
+				m[name] = Removed
+			} else {
+				m[name] = withoutSecrets(x)
+			}
+		}
+		return m
+	case []any:
+		s := make([]any, len(v))
+		for i, x := range v {
+			s[i] = withoutSecrets(x)
+		}
+		return s
+	}
+	return v
+}
+
+// lacksSecret says that withoutSecrets took something out of v.
+func lacksSecret(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, x := range v {
+			if lacksSecret(x) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, lacksSecret)
+	}
+	return v == Removed
+}
+
+// Credentials resolves the references of the target: the API key, empty where
+// none is named, and all headers to send besides. Getenv is os.Getenv outside
+// of tests. Errors say what to set and never hold a value.
+func (r *Run) Credentials(getenv func(string) string) (key string, headers map[string]string, err error) {
+	t := &r.Target
+	headers = make(map[string]string, len(t.Headers)+len(t.HeadersEnv))
+	for name, value := range t.Headers {
+		headers[name] = value
+	}
+	for name, variable := range t.HeadersEnv {
+		value := strings.TrimSpace(getenv(variable))
+		if value == "" {
+			return "", nil, fmt.Errorf("target.headers_env.%s: the environment variable %s is not set; set it to the header's value", name, variable)
+		}
+		if hasControl(value) {
+			return "", nil, fmt.Errorf("target.headers_env.%s: the environment variable %s holds a line break or another control character", name, variable)
+		}
+		headers[name] = value
+	}
+	switch {
+	case t.APIKeyEnv != "":
+		key = strings.TrimSpace(getenv(t.APIKeyEnv))
+		if key == "" {
+			return "", nil, fmt.Errorf("target.api_key_env: the environment variable %s is not set; set it to the API key, such as export %[1]s=…", t.APIKeyEnv)
+		}
+	case t.APIKeyFile != "":
+		data, err := os.ReadFile(t.APIKeyFile)
+		if err != nil {
+			return "", nil, fmt.Errorf("target.api_key_file: reading the API key: %w", err)
+		}
+		key = strings.TrimSpace(string(data))
+		if key == "" {
+			return "", nil, fmt.Errorf("target.api_key_file: %s is empty; put the API key into it", t.APIKeyFile)
+		}
+	}
+	if hasControl(key) {
+		return "", nil, fmt.Errorf("target: the API key holds a line break or another control character; give the key alone")
+	}
+	return key, headers, nil
+}
+
+// Secrets are the texts that must not appear in any message or file: key and
+// headers as Credentials gave them, and what the URL holds. Longest first, so
+// that one that contains another is hidden whole.
+func (r *Run) Secrets(key string, headers map[string]string) []string {
+	secrets := []string{key}
+	for name, value := range headers {
+		_, byReference := r.Target.HeadersEnv[name]
+		if byReference || secretParameter(name) {
+			secrets = append(secrets, value)
+			if _, token, ok := strings.Cut(value, " "); ok { // Bearer TOKEN
+				secrets = append(secrets, token)
+			}
+		}
+	}
+	if u, err := parseURL(r.Target.URL); err == nil {
+		if password, ok := u.User.Password(); ok {
+			secrets = append(secrets, password)
+		}
+		for name, values := range u.Query() {
+			if secretParameter(name) {
+				secrets = append(secrets, values...)
+			}
+		}
+	}
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return strings.TrimSpace(s) == "" })
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	return slices.Compact(secrets)
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}
+
+// validHeaderName follows RFC 9110's token.
+func validHeaderName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c))
+	})
+}
+
+func sameHeader(a, b string) bool {
+	return http.CanonicalHeaderKey(a) == http.CanonicalHeaderKey(b)
+}

@@ -1,0 +1,209 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"fermata/recording"
+)
+
+// readSize is the most that one read of a body takes. net/http's own buffer has
+// the same size, so that one read of the socket is one read of the body.
+const readSize = 64 << 10
+
+// HTTP is the transport over net/http: it speaks to anything that net/http speaks
+// to, by HTTP/1.1, and stamps every read below TLS.
+type HTTP struct {
+	clock  Clock
+	inner  *http.Transport
+	dialer net.Dialer
+	bufs   sync.Pool
+}
+
+// NewHTTP is a transport whose stamps are on clock.
+func NewHTTP(clock Clock) *HTTP {
+	h := &HTTP{clock: clock}
+	h.inner = &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         h.dial,
+		DisableCompression:  true, // a compressing proxy would bunch the tokens
+		MaxIdleConnsPerHost: 1 << 16,
+		IdleConnTimeout:     90 * time.Second,
+		ReadBufferSize:      readSize,
+		WriteBufferSize:     readSize,
+		TLSClientConfig:     &tls.Config{NextProtos: []string{"http/1.1"}},
+	}
+	h.bufs.New = func() any { b := make([]byte, readSize); return &b }
+	return h
+}
+
+// Close closes idle connections.
+func (h *HTTP) Close() { h.inner.CloseIdleConnections() }
+
+func (h *HTTP) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := h.dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return newConn(c, h.clock)
+}
+
+// Exchange implements Transport.
+func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
+	x := &exchange{clock: h.clock, sink: sink, step: recording.AtConnect}
+	hr, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, x.hooks()), req.Method, req.URL, bytes.NewReader(req.Body))
+	if err != nil {
+		return x.fail(recording.AtConnect, err)
+	}
+	hr.Header = req.Header
+	resp, err := h.inner.RoundTrip(hr)
+	if err != nil {
+		return x.fail(x.reached(), cause(ctx, err))
+	}
+	defer resp.Body.Close()
+	buf := h.bufs.Get().(*[]byte)
+	defer h.bufs.Put(buf)
+	return x.read(ctx, resp, *buf)
+}
+
+// An exchange is one request under way.
+type exchange struct {
+	clock Clock
+	sink  Sink
+
+	mu        sync.Mutex // the hooks run on net/http's goroutines
+	step      recording.Step
+	conn      *conn
+	connected recording.Maybe[int64]
+	sent      recording.Maybe[int64]
+	flushing  bool // the request is written but for net/http's buffer
+	told      bool
+	sinkErr   error
+	result    Result
+}
+
+func (x *exchange) hooks() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		TLSHandshakeStart: func() { x.reach(recording.AtTLS) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.step = recording.AtSend
+			x.conn = below(info.Conn)
+			x.connected = recording.Maybe[int64]{}
+			if !info.Reused {
+				x.connected = recording.Some(x.conn.stood)
+			}
+			x.conn.arm(x.wrote)
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			x.mu.Lock()
+			x.flushing = info.Err == nil
+			x.mu.Unlock()
+		},
+	}
+}
+
+// wrote is told of each write to the connection. net/http reports a request as
+// written when it stands in its buffer; the write after that is the last one.
+func (x *exchange) wrote() {
+	x.mu.Lock()
+	last := x.flushing
+	x.mu.Unlock()
+	if last {
+		x.reach(recording.AtHeaders)
+		x.tellSent()
+	}
+}
+
+// below finds our connection under net/http's, which may be TLS, and TLS in TLS
+// through a proxy.
+func below(c net.Conn) *conn {
+	for {
+		t, ok := c.(*tls.Conn)
+		if !ok {
+			return c.(*conn) // dial made it
+		}
+		c = t.NetConn()
+	}
+}
+
+func (x *exchange) reach(s recording.Step) {
+	x.mu.Lock()
+	x.step = s
+	x.mu.Unlock()
+}
+
+func (x *exchange) reached() recording.Step {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.step
+}
+
+// tellSent tells the sink once when the request left. A server may answer
+// before net/http reports the write, so it is called from both sides.
+func (x *exchange) tellSent() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.told || x.conn == nil {
+		return
+	}
+	x.told = true
+	x.sent = recording.Some(x.conn.left())
+	x.sinkErr = x.sink.Sent(x.sent.V, x.connected)
+}
+
+func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Result {
+	x.tellSent()
+	x.reach(recording.AtMidStream)
+	if x.sinkErr != nil {
+		return x.fail(recording.AtMidStream, x.sinkErr)
+	}
+	at := x.conn.take(x.sent.V)
+	x.result.FirstByte = recording.Some(x.conn.first())
+	if err := x.sink.Head(resp.StatusCode, resp.Header, at); err != nil {
+		return x.fail(recording.AtMidStream, err)
+	}
+	for {
+		n, err := resp.Body.Read(buf)
+		at = x.conn.take(x.sent.V)
+		if n > 0 {
+			if serr := x.sink.Data(buf[:n], at); serr != nil {
+				return x.fail(recording.AtMidStream, serr)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			r := x.fail("", nil)
+			r.End = at.At
+			return r
+		}
+		if err != nil {
+			return x.fail(recording.AtMidStream, cause(ctx, err))
+		}
+	}
+}
+
+func (x *exchange) fail(step recording.Step, err error) Result {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.result
+	r.Sent, r.Connected, r.Step, r.Err = x.sent, x.connected, step, err
+	r.End = x.clock.Now()
+	return r
+}
+
+// cause is why the context was cut, if it was, else err.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil {
+		return c
+	}
+	return err
+}

@@ -1,0 +1,308 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"fermata/recording"
+)
+
+// A heard is a sink that keeps everything.
+type heard struct {
+	sent      int64
+	connected recording.Maybe[int64]
+	status    int
+	head      Stamp
+	data      []string
+	at        []Stamp
+	fail      error // returned by Data
+}
+
+func (h *heard) Sent(at int64, c recording.Maybe[int64]) error {
+	h.sent, h.connected = at, c
+	return nil
+}
+
+func (h *heard) Head(status int, _ http.Header, at Stamp) error {
+	h.status, h.head = status, at
+	return nil
+}
+
+func (h *heard) Data(b []byte, at Stamp) error {
+	h.data, h.at = append(h.data, string(b)), append(h.at, at)
+	return h.fail
+}
+
+func (h *heard) text() string { return strings.Join(h.data, "") }
+
+func post(url, body string) *Request {
+	return &Request{Method: http.MethodPost, URL: url, Header: http.Header{"X-Test": {"1"}}, Body: []byte(body)}
+}
+
+// A teller is a server that writes events one by one and notes when.
+type teller struct {
+	mu   sync.Mutex
+	gap  time.Duration
+	n    int
+	sent []time.Time // just before each write
+	done []time.Time // just after each flush
+}
+
+func (s *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent, s.done = nil, nil
+	for i := range s.n {
+		if i > 0 {
+			time.Sleep(s.gap)
+		}
+		s.sent = append(s.sent, time.Now())
+		fmt.Fprintf(w, "event %d\n", i)
+		w.(http.Flusher).Flush()
+		s.done = append(s.done, time.Now())
+	}
+}
+
+// The stamp's promise: the truth lies in [At-ErrorNs, At]. A server can say when
+// it began to write and when the write was over; the arrival lies between.
+func TestStampsBoundTheTruth(t *testing.T) {
+	for _, kind := range []string{"plain", "tls"} {
+		t.Run(kind, func(t *testing.T) {
+			s := &teller{gap: 10 * time.Millisecond, n: 30}
+			srv := httptest.NewUnstartedServer(s)
+			clock := NewClock()
+			h := NewHTTP(clock)
+			if kind == "tls" {
+				srv.StartTLS()
+				h.inner.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+			} else {
+				srv.Start()
+			}
+			defer srv.Close()
+			defer h.Close()
+			for try := range 2 { // the second request reuses the connection
+				var got heard
+				before := clock.Now()
+				r := h.Exchange(t.Context(), post(srv.URL, "{}"), &got)
+				if got.sent < before {
+					t.Errorf("try %d: sent %d ns before it was asked for", try, before-got.sent)
+				}
+				if r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				if got.connected.OK != (try == 0) {
+					t.Errorf("try %d: connected %v; a reused connection has no time of connecting", try, got.connected)
+				}
+				s.mu.Lock()
+				checkBounds(t, clock, s, &got, r)
+				s.mu.Unlock()
+			}
+		})
+	}
+}
+
+func checkBounds(t *testing.T, clock Clock, s *teller, got *heard, r Result) {
+	t.Helper()
+	want := ""
+	for i := range s.n {
+		want += fmt.Sprintf("event %d\n", i)
+	}
+	if got.text() != want {
+		t.Fatalf("got %q", got.text())
+	}
+	event, last := 0, int32(0)
+	for i, at := range got.at {
+		event += strings.Count(got.data[i], "\n")
+		began, over := clock.At(s.sent[event-1]), clock.At(s.done[event-1])
+		if at.At < began {
+			t.Errorf("read %d is stamped %d ns before it was sent: stamps are late, never early", i, began-at.At)
+		}
+		if at.At-at.ErrorNs > over {
+			t.Errorf("read %d: bound begins %d ns after the write was over", i, at.At-at.ErrorNs-over)
+		}
+		if at.Read < last {
+			t.Errorf("read numbers fall: %d after %d", at.Read, last)
+		}
+		last = at.Read
+		if at.ErrorNs < 0 || at.At-at.ErrorNs < got.sent {
+			t.Errorf("read %d: bound of %d ns reaches before the sending", i, at.ErrorNs)
+		}
+	}
+	if !r.FirstByte.OK || r.FirstByte.V < got.sent || r.FirstByte.V > got.at[0].At {
+		t.Errorf("first byte at %v, sent at %d, first data at %d", r.FirstByte, got.sent, got.at[0].At)
+	}
+	if r.Sent.V != got.sent || r.End < got.at[len(got.at)-1].At {
+		t.Errorf("result %+v does not fit sent %d", r, got.sent)
+	}
+}
+
+// What came in one read of the socket shares its number and its stamp.
+func TestReadsAreNumbered(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 1024)
+		_, _ = c.Read(buf)
+		write := func(s string) { _, _ = io.WriteString(c, s); time.Sleep(50 * time.Millisecond) }
+		write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+		write("2\r\nab\r\n2\r\ncd\r\n")
+		write("2\r\nef\r\n")
+		write("0\r\n\r\n")
+	}()
+	h := NewHTTP(NewClock())
+	defer h.Close()
+	var got heard
+	if r := h.Exchange(t.Context(), post("http://"+ln.Addr().String(), ""), &got); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if got.text() != "abcdef" {
+		t.Fatalf("got %q", got.text())
+	}
+	var reads []int32
+	for i, d := range got.data {
+		for range d {
+			reads = append(reads, got.at[i].Read)
+		}
+	}
+	if want := []int32{2, 2, 2, 2, 3, 3}; fmt.Sprint(reads) != fmt.Sprint(want) {
+		t.Errorf("bytes came in reads %v, want %v", reads, want)
+	}
+	if got.head.Read != 1 {
+		t.Errorf("the head came in read %d, want 1", got.head.Read)
+	}
+}
+
+func TestFailuresNameTheirStep(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client is gone
+		switch r.URL.Path {
+		case "/silent":
+			<-r.Context().Done()
+		case "/cut":
+			w.(http.Flusher).Flush()
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(c, "4\r\nhalf")
+				c.Close()
+			}
+		}
+	}))
+	defer plain.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + closed.Addr().String()
+	closed.Close()
+
+	cut := errors.New("cut by the test")
+	for _, c := range []struct {
+		name, url string
+		step      recording.Step
+		is        func(error) bool
+	}{
+		{"refused", nobody, recording.AtConnect, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
+		{"tls to a plain port", strings.Replace(plain.URL, "http:", "https:", 1), recording.AtTLS, func(err error) bool {
+			var r tls.RecordHeaderError
+			return errors.As(err, &r) || strings.Contains(err.Error(), "HTTP response to HTTPS client")
+		}},
+		{"silent", plain.URL + "/silent", recording.AtHeaders, func(err error) bool { return errors.Is(err, cut) }},
+		{"cut", plain.URL + "/cut", recording.AtMidStream, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, stop := context.WithCancelCause(t.Context())
+			if c.name == "silent" {
+				time.AfterFunc(100*time.Millisecond, func() { stop(cut) })
+			}
+			defer stop(nil)
+			h := NewHTTP(NewClock())
+			defer h.Close()
+			r := h.Exchange(ctx, post(c.url, "{}"), &heard{})
+			if r.Step != c.step || r.Err == nil || !c.is(r.Err) {
+				t.Errorf("failed at %q with %v, want %q", r.Step, r.Err, c.step)
+			}
+		})
+	}
+}
+
+// A sink can stop an exchange, and its error comes back.
+func TestSinkStopsExchange(t *testing.T) {
+	s := &teller{gap: time.Millisecond, n: 100}
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	h := NewHTTP(NewClock())
+	defer h.Close()
+	enough := errors.New("enough")
+	got := &heard{fail: enough}
+	if r := h.Exchange(t.Context(), post(srv.URL, ""), got); !errors.Is(r.Err, enough) || len(got.data) != 1 {
+		t.Errorf("error %v after %d reads", r.Err, len(got.data))
+	}
+}
+
+// A server may answer before it has read the request.
+func TestEarlyAnswer(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		_, _ = io.WriteString(w, "too long")
+	}))
+	defer srv.Close()
+	h := NewHTTP(NewClock())
+	defer h.Close()
+	var got heard
+	r := h.Exchange(t.Context(), post(srv.URL, strings.Repeat("x", 8<<20)), &got)
+	if r.Err == nil && (got.status != 413 || got.text() != "too long") {
+		t.Errorf("status %d, %q", got.status, got.text())
+	}
+	if r.Err != nil && got.status == 0 && r.Step != recording.AtSend && r.Step != recording.AtHeaders {
+		t.Errorf("failed at %q: %v", r.Step, r.Err)
+	}
+	if !r.Sent.OK || r.Sent.V > r.End {
+		t.Errorf("sent %v, end %d", r.Sent, r.End)
+	}
+}
+
+func TestFetch(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, r.Header.Get("X-Test"))
+	}))
+	defer srv.Close()
+	h := NewHTTP(NewClock())
+	defer h.Close()
+	page, err := Fetch(t.Context(), h, srv.URL+"/version", http.Header{"X-Test": {"yes"}})
+	if err != nil || page.Status != 200 || string(page.Body) != "GET /version yes" {
+		t.Errorf("got %+v, %v", page, err)
+	}
+}
+
+// Waiting never returns early.
+func TestWaitUntil(t *testing.T) {
+	c := NewClock()
+	for _, d := range []int64{-1, 0, 50_000, 3_000_000, 12_000_000} {
+		at := c.Now() + d
+		c.WaitUntil(at, func() bool { return false })
+		if now := c.Now(); now < at {
+			t.Errorf("returned %d ns early", at-now)
+		}
+	}
+	c.WaitUntil(c.Now()+int64(time.Hour), func() bool { return true })
+}
