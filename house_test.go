@@ -33,11 +33,9 @@ var doors = map[string][]string{
 	"github.com/parquet-go/parquet-go": {"recording"},
 	"go.yaml.in/yaml/v4":               {"internal/conf"},
 	"github.com/google/jsonschema-go":  {"internal/schema"},
-	"gonum.org/v1/gonum":               {"internal/stats"},
 	"github.com/spf13/cobra":           {"cmd/fermata"},
 	"github.com/spf13/pflag":           {"cmd/fermata"},
 	"golang.org/x/sys":                 {""}, // anywhere
-	"github.com/klauspost/compress":    {"recording"},
 	"github.com/rogpeppe/go-internal":  {"test"},
 	"pgregory.net/rapid":               {"test"},
 	"github.com/google/go-cmp":         {"test"},

@@ -60,8 +60,10 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.prepare(ctx, prompts, o.Quick); err != nil {
-		return nil, err
+	if !o.Quick {
+		if err := t.prepareUntil(ctx, o.Stop, prompts); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := folder(o.Out, s.Name)
 	if err != nil {
@@ -108,11 +110,30 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 	return prompts, arrivals, err
 }
 
-// prepare finds out what the server is and takes.
-func (t *target) prepare(ctx context.Context, prompts *workload.Workload, quick bool) error {
-	if quick {
-		return nil
+// ErrInterrupted says that a run was interrupted while it was being prepared.
+var ErrInterrupted = errors.New("interrupted before anything was measured")
+
+// prepareUntil is prepare, ended also by the wish to stop: there are no answers
+// yet to wait for.
+func (t *target) prepareUntil(ctx context.Context, stop <-chan struct{}, prompts *workload.Workload) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := t.prepare(ctx, prompts)
+	if ctx.Err() != nil {
+		return ErrInterrupted
 	}
+	return err
+}
+
+// prepare finds out what the server is and takes.
+func (t *target) prepare(ctx context.Context, prompts *workload.Workload) error {
 	clock := wire.NewClock()
 	tr := wire.NewHTTP(clock)
 	defer tr.Close()

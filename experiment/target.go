@@ -23,7 +23,7 @@ const (
 	probeTimeout  = 2 * time.Minute     // for a preflight: a cold server may compile kernels first
 	probeOutput   = 16                  // tokens of a preflight's answer
 	mostProbes    = 3                   // preflight and calibration together
-	shortProbe    = 32 // words of a calibration prompt: far from the wanted length, so that both ends are known
+	shortProbe    = 32                  // words of a calibration prompt: far from the wanted length, so that both ends are known
 	labelTimeout  = 3 * time.Second
 )
 

@@ -241,8 +241,8 @@ type Health struct {
 	ClientBound bool     `json:"client_bound"`
 	Reasons     []string `json:"reasons"`
 	ReadLag     *Dist    `json:"read_lag,omitempty"`
-	ExactShare  *float64 `json:"exact_share,omitempty"` // arrivals whose stamp is exact
-	BoundWidth  *Dist    `json:"bound_width,omitempty"` // stamp errors of the others
+	ExactShare  *float64 `json:"exact_share,omitempty"` // arrivals whose stamp's bound is 1 ms at most
+	BoundWidth  *Dist    `json:"bound_width,omitempty"` // bounds of all stamps
 	CPUMax      *float64 `json:"cpu_max,omitempty"`     // cores used in the busiest second
 	GCPauseMax  *int64   `json:"gc_pause_max_ns,omitempty"`
 }

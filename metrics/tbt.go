@@ -1,6 +1,9 @@
 package metrics
 
-import "fermata/recording"
+import (
+	"fermata/internal/stats"
+	"fermata/recording"
+)
 
 // exactWithinNs is the largest bound on a stamp's error at which the stamp
 // counts as exact in health.exact_share.
@@ -12,7 +15,6 @@ type gaps struct {
 	tbt, event, longest         *series // tbt is event itself as long as both are the same
 	perEvent, perRead           *series
 	width                       *series // of the stamps' bounds
-	exact                       int64   // arrivals whose bound is small
 	decode, sameEvent, sameRead int64   // tokens
 	reads                       bool    // reads are known
 	lo, hi                      []int64
@@ -25,9 +27,10 @@ func newGaps(opt Options) *gaps {
 		longest:  newSeries(opt, "ns", lower).exceeding(opt).stamps(),
 		perEvent: pooled(newSeries(opt, "tokens", neutral)),
 		perRead:  pooled(newSeries(opt, "events", neutral)),
-		width:    pooled(newSeries(opt, "ns", lower)),
+		width:    newSeries(opt, "ns", lower),
 	}
 	g.tbt = g.event
+	g.width.ints = stats.NewInts(opt.keep(keepTokens), exactWithinNs)
 	return g
 }
 
@@ -50,7 +53,7 @@ func (g *gaps) see(a *answer) {
 	}
 	g.bunches(a)
 	if a.stamps {
-		g.bounds(a)
+		g.width.all(a.t.StampErrorNs)
 	}
 }
 
@@ -138,6 +141,10 @@ func (g *gaps) readsOf(a *answer) {
 	if !a.second {
 		g.perRead.requests++
 	}
+	if a.single && apart(t.Read) {
+		g.perRead.run(1, int64(len(t.Read)))
+		return
+	}
 	read, events, alone := t.Read[0]-1, int64(0), int64(0)
 	token := int32(-1) // read of the token before
 	var same int64
@@ -167,17 +174,14 @@ func (g *gaps) readsOf(a *answer) {
 	}
 }
 
-// bounds counts how wide the stamps' bounds are.
-func (g *gaps) bounds(a *answer) {
-	g.width.all(a.t.StampErrorNs)
-	if a.second {
-		return
-	}
-	for _, e := range a.t.StampErrorNs {
-		if e <= exactWithinNs {
-			g.exact++
+// apart says whether no two arrivals in a row came in the same read.
+func apart(reads []int32) bool {
+	for i := 1; i < len(reads); i++ {
+		if reads[i] == reads[i-1] {
+			return false
 		}
 	}
+	return true
 }
 
 func (g *gaps) seek() recording.Columns {
@@ -211,7 +215,7 @@ func (g *gaps) result(r *Result, measured int64) {
 	}
 	r.Health.BoundWidth = g.width.dist(measured)
 	if n := g.width.n(); n > 0 {
-		share := float64(g.exact) / float64(n)
+		share := float64(n-g.width.ints.Above(0)) / float64(n)
 		r.Health.ExactShare = &share
 	}
 }

@@ -19,8 +19,10 @@ func benchTraces(requests, tokens int) iter.Seq[Trace] {
 		for i := range requests {
 			lists := t.Arrivals
 			lists.Reset()
-			t = Trace{Index: int64(i), Phase: Measured, Due: int64(i) * 11e6, Outcome: OK, FinishReason: "stop",
-				HTTPStatus: 200, ResponseID: fmt.Sprintf("chatcmpl-%016x", rng.Uint64()), Arrivals: lists, ArrivalSource: ArrivalEvents}
+			t = Trace{
+				Index: int64(i), Phase: Measured, Due: int64(i) * 11e6, Outcome: OK, FinishReason: "stop",
+				HTTPStatus: 200, ResponseID: fmt.Sprintf("chatcmpl-%016x", rng.Uint64()), Arrivals: lists, ArrivalSource: ArrivalEvents,
+			}
 			t.Sent, t.FirstByte = Some(t.Due+rng.Int64N(1e5)), Some(t.Due+170e6+rng.Int64N(1e6))
 			t.Prompt = Count{Intended: Some[int32](512), Reported: Some(int32(500 + rng.IntN(20)))}
 			t.Output = Count{Intended: Some(int32(tokens)), Reported: Some(int32(tokens)), Counted: Some(int32(tokens))}
@@ -95,8 +97,10 @@ func writeJournal(tb testing.TB, r *Recorder, traces iter.Seq[Trace], inFlight i
 			k := q.next
 			q.at += q.t.DeltaNs[k]
 			q.next++
-			err := r.Arrive(q.t.Index, q.t.Try, Arrival{At: q.at, StampErrorNs: q.t.StampErrorNs[k], Tokens: -1,
-				Read: q.t.Read[k], TextBytes: q.t.TextBytes[k], Channel: q.t.Channel[k], Text: true})
+			err := r.Arrive(q.t.Index, q.t.Try, Arrival{
+				At: q.at, StampErrorNs: q.t.StampErrorNs[k], Tokens: -1,
+				Read: q.t.Read[k], TextBytes: q.t.TextBytes[k], Channel: q.t.Channel[k], Text: true,
+			})
 			if err != nil {
 				tb.Fatal(err)
 			}

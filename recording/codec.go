@@ -138,9 +138,11 @@ func maybes(t *Trace, wide func(*Maybe[int64]), narrow func(*Maybe[int32])) {
 
 // texts are the strings of a trace in the order of the journal.
 func texts(t *Trace) [14]*string {
-	return [...]*string{&t.Session, (*string)(&t.Phase), &t.Agent, &t.Target, (*string)(&t.Outcome),
+	return [...]*string{
+		&t.Session, (*string)(&t.Phase), &t.Agent, &t.Target, (*string)(&t.Outcome),
 		(*string)(&t.FailedAt), &t.Error, &t.FinishReason, &t.ResponseID, &t.Prompt.Source,
-		&t.Output.Source, &t.ArrivalSource, &t.Check, &t.CheckDetail}
+		&t.Output.Source, &t.ArrivalSource, &t.Check, &t.CheckDetail,
+	}
 }
 
 // slowCode is 0 where it is not known whether a request was slow, 1 for no and
@@ -345,8 +347,10 @@ func (c *cursor) meta() (Meta, error) {
 
 // sampleInts are the integers of a sample in the order of the journal.
 func sampleInts(s *Sample) [10]*int64 {
-	return [...]*int64{&s.TimeNs, &s.Due, &s.Sent, &s.Finished, &s.Failed, &s.InFlight, &s.Waiting,
-		&s.Tokens, &s.LatenessMaxNs, &s.GCPauseNs}
+	return [...]*int64{
+		&s.TimeNs, &s.Due, &s.Sent, &s.Finished, &s.Failed, &s.InFlight, &s.Waiting,
+		&s.Tokens, &s.LatenessMaxNs, &s.GCPauseNs,
+	}
 }
 
 func appendSample(b []byte, s *Sample) []byte {

@@ -89,8 +89,10 @@ func compactFolder(dir string, o compactOptions) (report Report, err error) {
 		return report, err
 	}
 	s := c.stitch
-	report = Report{Requests: s.requests, Incomplete: s.incomplete, Arrivals: s.arrivals,
-		Torn: found.torn, Damages: found.damages, Orphans: s.orphans}
+	report = Report{
+		Requests: s.requests, Incomplete: s.incomplete, Arrivals: s.arrivals,
+		Torn: found.torn, Damages: found.damages, Orphans: s.orphans,
+	}
 	if o.counted && (s.requests != o.requests || s.events != o.arrivals) && len(found.damages) == 0 {
 		return report, fmt.Errorf("the journal holds %d requests and %d arrivals, and %d and %d were recorded",
 			s.requests, s.events, o.requests, o.arrivals)

@@ -97,8 +97,10 @@ func damagedRun(t *testing.T, requests int) (dir string, segments []string) {
 	must(t, err)
 	must(t, r.Begin(&Trace{Index: 1000}))
 	for i := range int64(requests) {
-		tr := Trace{Index: i, Due: i, Outcome: OK, Arrivals: Arrivals{DeltaNs: []int64{1, 2, 3}, Tokens: []int32{1, 1, 1}, Read: []int32{1, 2, 3},
-			StampErrorNs: []int64{0, 0, 0}, Channel: []int8{0, 0, 0}, TextBytes: []int32{1, 1, 1}}}
+		tr := Trace{Index: i, Due: i, Outcome: OK, Arrivals: Arrivals{
+			DeltaNs: []int64{1, 2, 3}, Tokens: []int32{1, 1, 1}, Read: []int32{1, 2, 3},
+			StampErrorNs: []int64{0, 0, 0}, Channel: []int8{0, 0, 0}, TextBytes: []int32{1, 1, 1},
+		}}
 		play(t, r, &tr)
 		must(t, r.Arrive(1000, 0, Arrival{At: i, Tokens: 1}))
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,21 +17,24 @@ import (
 // goldenTraces are those of testdata/recording-1.parquet.
 func goldenTraces() Slice {
 	full, bare, zero := fullTrace(), bareTrace(), zeroTrace()
-	ok := Trace{Index: 10, Phase: Drain, Due: 2_000, Sent: Some[int64](2_010), FirstByte: Some[int64](2_900), End: Some[int64](4_000),
+	ok := Trace{
+		Index: 10, Phase: Drain, Due: 2_000, Sent: Some[int64](2_010), FirstByte: Some[int64](2_900), End: Some[int64](4_000),
 		Outcome: OK, HTTPStatus: 200, FinishReason: "stop",
-		Arrivals: Arrivals{DeltaNs: []int64{1_000, 500}, Tokens: []int32{1, 1}, Read: []int32{1, 2}, StampErrorNs: []int64{0, 0},
-			Channel: []int8{0, 0}, TextBytes: []int32{4, 4}}, ArrivalSource: ArrivalAssumed}
+		Arrivals: Arrivals{
+			DeltaNs: []int64{1_000, 500}, Tokens: []int32{1, 1}, Read: []int32{1, 2}, StampErrorNs: []int64{0, 0},
+			Channel: []int8{0, 0}, TextBytes: []int32{4, 4},
+		}, ArrivalSource: ArrivalAssumed,
+	}
 	return Slice{full, bare, zero, ok}
 }
 
-// Recordings of the first released format read for ever. The file is written
-// when it is missing, and never again.
+var update = flag.Bool("update", false, "write golden files that are missing; a recording of a released format is never rewritten")
+
+// Recordings of the first released format read for ever.
 func TestGoldenParquet(t *testing.T) {
 	path := filepath.Join("testdata", "recording-1.parquet")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		must(t, os.MkdirAll("testdata", 0o777))
+	if _, err := os.Stat(path); *update && errors.Is(err, fs.ErrNotExist) {
 		must(t, WriteParquet(path, fullMeta(), goldenTraces().Traces(AllColumns)))
-		t.Fatalf("%s was missing and has been written", path)
 	}
 	meta, got := readAll(t, path)
 	if d := cmp.Diff(fullMeta(), meta); d != "" {
@@ -46,8 +50,10 @@ func TestGoldenParquet(t *testing.T) {
 func TestGoldenSegment(t *testing.T) {
 	dir := t.TempDir()
 	run := [16]byte{0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff}
-	r, err := create(dir, Meta{Schema: SchemaName, RunYAML: "seed: 1\n", Tool: "fermata 1", ZeroWallNs: Some[int64](1_700_000_000_000_000_000),
-		TimeScale: 1, Labels: map[string]string{"model": "m"}},
+	r, err := create(dir, Meta{
+		Schema: SchemaName, RunYAML: "seed: 1\n", Tool: "fermata 1", ZeroWallNs: Some[int64](1_700_000_000_000_000_000),
+		TimeScale: 1, Labels: map[string]string{"model": "m"},
+	},
 		journalOptions{size: 4096, run: run, clocks: func() (int64, int64) { return 1_700_000_000_000_000_000, 1_000 }})
 	must(t, err)
 	tr := Trace{Index: 300, Phase: Measured, Due: 1_000_000_000, Prompt: Count{Intended: Some[int32](512)}, Output: Count{Intended: Some[int32](128)}}
@@ -60,8 +66,10 @@ func TestGoldenSegment(t *testing.T) {
 	tr.Outcome, tr.HTTPStatus, tr.FinishReason, tr.End = OK, 200, "stop", Some[int64](1_220_100_000)
 	tr.Output.Reported = Some[int32](3)
 	tr.Output.Settle(false)
-	tr.Arrivals = Arrivals{DeltaNs: []int64{200_000_000, 20_000_000}, Tokens: []int32{1, 2}, Read: []int32{2, 3},
-		StampErrorNs: []int64{50_000, 50_000}, Channel: []int8{0, 1}, TextBytes: []int32{5, 9}}
+	tr.Arrivals = Arrivals{
+		DeltaNs: []int64{200_000_000, 20_000_000}, Tokens: []int32{1, 2}, Read: []int32{2, 3},
+		StampErrorNs: []int64{50_000, 50_000}, Channel: []int8{0, 1}, TextBytes: []int32{5, 9},
+	}
 	must(t, r.End(&tr))
 	must(t, r.Text(300, 0, "Hi", "Hello", ""))
 	must(t, r.Sample(Sample{TimeNs: 1_000_000_000, Due: 1, Sent: 1, InFlight: 1, Tokens: 3, CPU: 0.5, CoresFree: 1.5}))

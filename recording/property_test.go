@@ -26,20 +26,21 @@ func drawLife(t *rapid.T, index int64) *life {
 	at := l.begun.Due
 	for range rapid.IntRange(0, 12).Draw(t, "events") {
 		at += rapid.Int64Range(-2, 1<<40).Draw(t, "gap")
-		l.events = append(l.events, Arrival{At: at, StampErrorNs: rapid.Int64Range(0, 1<<33).Draw(t, "error"),
+		l.events = append(l.events, Arrival{
+			At: at, StampErrorNs: rapid.Int64Range(0, 1<<33).Draw(t, "error"),
 			Tokens: rapid.SampledFrom([]int32{-1, -1, -1, 0, 1, 2, 300}).Draw(t, "tokens"), Read: rapid.Int32Range(0, 50).Draw(t, "read"),
-			TextBytes: rapid.Int32Range(0, 300).Draw(t, "bytes"), Channel: rapid.Int8().Draw(t, "channel"), Text: rapid.Bool().Draw(t, "text")})
+			TextBytes: rapid.Int32Range(0, 300).Draw(t, "bytes"), Channel: rapid.Int8().Draw(t, "channel"), Text: rapid.Bool().Draw(t, "text"),
+		})
 	}
 	l.want = l.begun
 	if !l.ends {
 		l.settle(func(a Arrival) bool { return a.Text || a.Tokens >= 0 })
 		l.want.Outcome, l.want.FailedAt = Incomplete, AtSend
 		var sum int32
-		for i, k := range l.want.Tokens {
+		for _, k := range l.want.Tokens {
 			if sum += k; k > 0 {
 				l.want.FailedAt = AtMidStream
 			}
-			_ = i
 		}
 		for _, a := range l.events {
 			if a.Tokens < 0 && a.Text {

@@ -20,6 +20,7 @@ type ErrUnfinished struct {
 	Writing bool // its writer lives
 }
 
+// Error says what to do about it.
 func (e *ErrUnfinished) Error() string {
 	if e.Writing {
 		return fmt.Sprintf("recording: %s is still being recorded: wait for its end", e.Dir)

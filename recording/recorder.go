@@ -77,8 +77,10 @@ func create(dir string, meta Meta, o journalOptions) (*Recorder, error) {
 		err = r.SetMeta(meta)
 	}
 	if err != nil {
-		err = errors.Join(err, r.Abandon(), os.RemoveAll(journalDir))
-		return nil, err
+		if r.journal != nil {
+			err = errors.Join(err, r.journal.close())
+		}
+		return nil, errors.Join(err, os.RemoveAll(journalDir), lock.Close())
 	}
 	return r, nil
 }
@@ -119,8 +121,10 @@ func (r *Recorder) Begin(t *Trace) error {
 	if k.index < 0 || k.try < 0 {
 		return fmt.Errorf("recording: request %d, try %d: neither may be negative", k.index, k.try)
 	}
-	begun := Trace{Index: t.Index, Try: t.Try, Session: t.Session, Turn: t.Turn, Phase: t.Phase, Agent: t.Agent,
-		Target: t.Target, Due: t.Due, Prompt: Count{Intended: t.Prompt.Intended}, Output: Count{Intended: t.Output.Intended}}
+	begun := Trace{
+		Index: t.Index, Try: t.Try, Session: t.Session, Turn: t.Turn, Phase: t.Phase, Agent: t.Agent,
+		Target: t.Target, Due: t.Due, Prompt: Count{Intended: t.Prompt.Intended}, Output: Count{Intended: t.Output.Intended},
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open[k] != nil {
@@ -269,11 +273,11 @@ func (r *Recorder) Close() error {
 }
 
 // Abandon lets go of the recording and leaves the journal as it is, as a crash
-// would.
+// would. After Close it does nothing.
 func (r *Recorder) Abandon() error {
-	var err error
-	if j := r.take(); j != nil {
-		err = j.close()
+	j := r.take()
+	if j == nil {
+		return nil
 	}
-	return errors.Join(err, r.lock.Close())
+	return errors.Join(j.close(), r.lock.Close())
 }

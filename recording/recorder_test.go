@@ -45,19 +45,23 @@ func bareTrace() Trace {
 // zeroTrace has values that are there and zero, which absent ones must not
 // become nor be taken for.
 func zeroTrace() Trace {
-	t := Trace{Index: 9, Due: 1_000, Phase: Warmup, Outcome: Empty, FailedAt: AtFirstToken,
+	t := Trace{
+		Index: 9, Due: 1_000, Phase: Warmup, Outcome: Empty, FailedAt: AtFirstToken,
 		Sent: Some[int64](0), Connected: Some[int64](0), FirstByte: Some[int64](0), End: Some[int64](0),
 		Cached: Some[int32](0), Reasoning: Some[int32](0),
-		ServerReceived: Some[int64](-5), ServerQueue: Some[int64](0), ServerPrefill: Some[int64](0), Slow: Some(false)}
+		ServerReceived: Some[int64](-5), ServerQueue: Some[int64](0), ServerPrefill: Some[int64](0), Slow: Some(false),
+	}
 	t.Prompt = Count{Used: Some[int32](0), Intended: Some[int32](0), Reported: Some[int32](0), Counted: Some[int32](0), Source: SourceReported}
 	t.Output = t.Prompt
 	return t
 }
 
 func fullMeta() Meta {
-	return Meta{Schema: SchemaName, RunYAML: "target: {url: \"http://h\"}\nseed: 1\n", Tool: "fermata 0.1", ZeroWallNs: Some[int64](1_700_000_000_123_456_789),
+	return Meta{
+		Schema: SchemaName, RunYAML: "target: {url: \"http://h\"}\nseed: 1\n", Tool: "fermata 0.1", ZeroWallNs: Some[int64](1_700_000_000_123_456_789),
 		TimeScale: 10, Labels: map[string]string{"model": "m", "server": "vLLM \"x\""}, WindowStart: Some[int64](0), WindowEnd: Some[int64](5e9),
-		WindowWhy: "1000 requests", Interrupted: "interrupt"}
+		WindowWhy: "1000 requests", Interrupted: "interrupt",
+	}
 }
 
 var equateEmpty = cmpopts.EquateEmpty()
@@ -108,8 +112,10 @@ func play(t testing.TB, r *Recorder, tr *Trace) {
 	at := tr.Due
 	for i := range tr.Len() {
 		at += tr.DeltaNs[i]
-		must(t, r.Arrive(tr.Index, tr.Try, Arrival{At: at, StampErrorNs: tr.StampErrorNs[i], Tokens: tr.Tokens[i], Read: tr.Read[i],
-			TextBytes: tr.TextBytes[i], Channel: tr.Channel[i], Text: tr.TextBytes[i] > 0}))
+		must(t, r.Arrive(tr.Index, tr.Try, Arrival{
+			At: at, StampErrorNs: tr.StampErrorNs[i], Tokens: tr.Tokens[i], Read: tr.Read[i],
+			TextBytes: tr.TextBytes[i], Channel: tr.Channel[i], Text: tr.TextBytes[i] > 0,
+		}))
 	}
 	must(t, r.End(tr))
 }

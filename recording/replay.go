@@ -27,89 +27,104 @@ type replayed struct {
 	damages []Damage // anywhere before that
 }
 
+// A replayer goes through the segments of a journal in order.
+type replayer struct {
+	replayed
+	visit    func(payload []byte) error
+	lost     func()
+	tail     *Damage // where good frames ended, unless that segment was full
+	run      [16]byte
+	expected int // number of the next segment
+}
+
 // replay hands the payloads of a journal to visit, in order. Where frames are
 // lost before the end it calls lost and goes on with the next segment. A frame
 // that visit finds malformed (errPayload) is passed over as damage too; any other
 // error ends the replay.
 func replay(journalDir string, visit func(payload []byte) error, lost func()) (replayed, error) {
-	var r replayed
+	r := replayer{visit: visit, lost: lost}
 	names, err := segmentsOf(journalDir)
 	if err != nil {
-		return r, err
+		return r.replayed, err
 	}
-	var tail *Damage // how the segment before ended, if not with kindNext
-	var run [16]byte
-	expected := 0
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(journalDir, name))
+		if err == nil {
+			err = r.segment(name, data)
+		}
 		if err != nil {
-			return r, err
-		}
-		h, off, headerErr := parseHeader(data)
-		if errors.Is(headerErr, errVersion) {
-			return r, fmt.Errorf("%s: %w", name, headerErr)
-		}
-		// What looks like the end of the journal is damage if more follows.
-		more := headerErr == nil && holdsFrame(data[off:])
-		if tail != nil && more {
-			r.damages = append(r.damages, *tail)
-			lost()
-			tail = nil
-		}
-		n := segmentNumber(name)
-		if n != expected && more {
-			r.damages = append(r.damages, Damage{Segment: segmentName(expected), Why: "the segment is missing"})
-			lost()
-		}
-		expected = n + 1
-		if lastNonZero(data) <= off {
-			// Made ahead and never used, unless more follows.
-			tail = foldTail(&r, tail, Damage{Segment: name, Offset: int64(off), Why: "the segment is empty"})
-			continue
-		}
-		if headerErr != nil {
-			tail = foldTail(&r, tail, Damage{Segment: name, Bytes: int64(lastNonZero(data)), Why: headerErr.Error()})
-			continue
-		}
-		if run == [16]byte{} {
-			run = h.Run
-		} else if h.Run != run {
-			return r, fmt.Errorf("%s belongs to another recording", name)
-		}
-		good, ended, err := replaySegment(data, off, func(at int, payload []byte) error {
-			err := visit(payload)
-			if errors.Is(err, errPayload) {
-				r.damages = append(r.damages, Damage{name, int64(at), int64(frameSize(len(payload))), err.Error()})
-				lost()
-				return nil
-			}
-			return err
-		})
-		if err != nil {
-			return r, fmt.Errorf("reading %s: %w", name, err)
-		}
-		if !ended {
-			d := Damage{Segment: name, Offset: int64(good), Bytes: int64(lastNonZero(data[good:])), Why: "the frame is torn or damaged"}
-			if d.Bytes == 0 {
-				d.Why = "the segment is cut off"
-			}
-			tail = foldTail(&r, tail, d)
+			return r.replayed, fmt.Errorf("reading %s: %w", name, err)
 		}
 	}
-	if tail != nil {
-		r.torn += tail.Bytes
+	if r.tail != nil {
+		r.torn += r.tail.Bytes
 	}
-	return r, nil
+	return r.replayed, nil
 }
 
-// foldTail keeps the first place after the last good frame; what stands in later
-// ones is torn as well.
-func foldTail(r *replayed, tail *Damage, d Damage) *Damage {
-	if tail != nil {
-		r.torn += d.Bytes
-		return tail
+func (r *replayer) damage(d Damage) {
+	r.damages = append(r.damages, d)
+	r.lost()
+}
+
+// segment replays one file.
+func (r *replayer) segment(name string, data []byte) error {
+	h, off, headerErr := parseHeader(data)
+	if errors.Is(headerErr, errVersion) {
+		return headerErr
 	}
-	return &d
+	// What looks like the end of the journal is damage if more follows.
+	more := headerErr == nil && holdsFrame(data[off:])
+	if r.tail != nil && more {
+		r.damage(*r.tail)
+		r.tail = nil
+	}
+	n := segmentNumber(name)
+	if n != r.expected && more {
+		r.damage(Damage{Segment: segmentName(r.expected), Why: "the segment is missing"})
+	}
+	r.expected = n + 1
+	if lastNonZero(data) <= off {
+		// Made ahead and never used, unless more follows.
+		r.ends(Damage{Segment: name, Offset: int64(off), Why: "the segment is empty"})
+		return nil
+	}
+	if headerErr != nil {
+		r.ends(Damage{Segment: name, Bytes: int64(lastNonZero(data)), Why: headerErr.Error()})
+		return nil
+	}
+	if r.run == [16]byte{} {
+		r.run = h.Run
+	} else if h.Run != r.run {
+		return errors.New("it belongs to another recording")
+	}
+	good, full, err := replaySegment(data, off, func(at int, payload []byte) error {
+		err := r.visit(payload)
+		if errors.Is(err, errPayload) {
+			r.damage(Damage{name, int64(at), int64(frameSize(len(payload))), err.Error()})
+			return nil
+		}
+		return err
+	})
+	if err != nil || full {
+		return err
+	}
+	d := Damage{Segment: name, Offset: int64(good), Bytes: int64(lastNonZero(data[good:])), Why: "the frame is torn or damaged"}
+	if d.Bytes == 0 {
+		d.Why = "the segment is cut off"
+	}
+	r.ends(d)
+	return nil
+}
+
+// ends keeps the first place after the last good frame; what stands in later
+// ones is torn as well.
+func (r *replayer) ends(d Damage) {
+	if r.tail != nil {
+		r.torn += d.Bytes
+		return
+	}
+	r.tail = &d
 }
 
 func holdsFrame(b []byte) bool {
@@ -118,8 +133,8 @@ func holdsFrame(b []byte) bool {
 }
 
 // replaySegment visits the frames of one segment from off on. It says where the
-// good ones end, and whether the segment ended as a full one does.
-func replaySegment(data []byte, off int, visit func(at int, payload []byte) error) (good int, ended bool, err error) {
+// good ones end, and whether the segment was full.
+func replaySegment(data []byte, off int, visit func(at int, payload []byte) error) (good int, full bool, err error) {
 	for {
 		payload, n := nextFrame(data[off:])
 		if n == 0 {

@@ -50,7 +50,7 @@ func Flags() []Flag {
 		{"slo", "slo", Many, "`OBJECTIVE` such as \"ttft<=2s and tbt.p99<=100ms @99%\""},
 		{"target-gap", "judge.target_gap", Text, "gaps of the fluidity index: `TIMES` such as 25ms,50ms"},
 		{"pace", "judge.pace", Text, "reading pace, `TOKENS` a second"},
-		{"deadlines", "judge.deadlines", Text, "when first tokens are due: fixed:300ms, quadratic:a,b,c or a `FILE`"},
+		{"deadlines", "judge.deadlines", Text, "`WHEN` first tokens are due: fixed:300ms, linear:a,b or quadratic:a,b,c"},
 		{"over", "judge.over", Text, "further bounds whose share of exceedances is told: `TIMES` such as 25s"},
 		{"slow", "judge.slow", Text, "answers that take longer than `TIME` are slow"},
 		{"judge", "judge.verdict", Text, "`HOW` to judge objectives: interval or point"},
@@ -67,6 +67,18 @@ func Flags() []Flag {
 		{"keep-text", "record.keep_text", Switch, "keep prompts and answers"},
 	}
 }
+
+// values are those of flags that have only a few.
+var values = map[string][]string{
+	"api":      {"chat", "completions"},
+	"schedule": {"poisson", "constant", "closed", "all"},
+	"drain":    {"load", "quiet"},
+	"judge":    {"interval", "point"},
+	"expect":   {"stop", "length", "any"},
+}
+
+// Values are all the values that the flag takes, where they can be listed.
+func (f Flag) Values() []string { return values[f.Name] }
 
 // Setting is the flag's value as a setting.
 func (f Flag) Setting(value string) conf.Setting {

@@ -6,6 +6,7 @@ package spec
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ type Run struct {
 	Expect   string            `yaml:"expect"` // how a good answer ends: stop, length or any (default)
 	Record   Record            `yaml:"record"`
 	Labels   map[string]string `yaml:"labels"`    // free words that go into results
-	Seed     uint64            `yaml:"seed,zero"` // of everything random; default 1
+	Seed     uint64            `yaml:"seed,zero"` // of everything random; default a fresh one
 }
 
 // Target is who is asked. Credentials are named, never given.
@@ -159,7 +160,7 @@ func (r *Run) fill(doc *conf.Doc) {
 	defaults(&r.Judging.Verdict, "interval")
 	defaults(&r.Expect, "any")
 	if !doc.Has("seed") {
-		r.Seed = 1
+		r.Seed = freshSeed()
 	}
 }
 
@@ -182,6 +183,11 @@ func fillWarmup(s *schedule.Options) {
 func (r *Run) timesFromData() bool {
 	return r.Workload.Dataset != "" && r.Schedule.Unset()
 }
+
+// freshSeed is the seed of a run that was given none. A fixed one would ask a
+// server the same prompts in every run, and its prefix cache would answer. It is
+// short, as people pass it on.
+func freshSeed() uint64 { return uint64(rand.Uint32N(1e6)) }
 
 // defaults sets v where it is zero.
 func defaults[T comparable](v *T, to T) {

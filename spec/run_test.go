@@ -76,8 +76,19 @@ record:
   keep_text: false
 seed: 1
 `
-	if diff := cmp.Diff(want, string(read(t, base).YAML())); diff != "" {
+	if diff := cmp.Diff(want, string(read(t, base+"\nseed: 1\n").YAML())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Without a seed every run asks something else, lest a prefix cache answer.
+func TestSeedIsFresh(t *testing.T) {
+	seeds := map[uint64]bool{}
+	for range 20 {
+		seeds[read(t, base).Seed] = true
+	}
+	if len(seeds) < 10 {
+		t.Errorf("20 runs have the seeds %v", seeds)
 	}
 }
 

@@ -246,18 +246,36 @@ func (r *Run) Secrets(key string, headers map[string]string) []string {
 		}
 	}
 	if u, err := parseURL(r.Target.URL); err == nil {
-		if password, ok := u.User.Password(); ok {
-			secrets = append(secrets, password)
-		}
-		for name, values := range u.Query() {
-			if secretParameter(name) {
-				secrets = append(secrets, values...)
-			}
-		}
+		secrets = append(secrets, secretsOf(u)...)
 	}
 	secrets = slices.DeleteFunc(secrets, func(s string) bool { return strings.TrimSpace(s) == "" })
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	return slices.Compact(secrets)
+}
+
+// secretsOf are the secrets in a URL, as they are and as the URL writes them.
+func secretsOf(u *url.URL) []string {
+	var secrets []string
+	if u.User != nil {
+		name, written, _ := strings.Cut(u.User.String(), ":")
+		secret, ok := u.User.Password()
+		if !ok { // then the name is the token
+			secret, written = u.User.Username(), name
+		}
+		secrets = append(secrets, secret, written)
+	}
+	for name, values := range u.Query() {
+		if secretParameter(name) {
+			secrets = append(secrets, values...)
+		}
+	}
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		name, written, _ := strings.Cut(pair, "=")
+		if name, err := url.QueryUnescape(name); err == nil && secretParameter(name) {
+			secrets = append(secrets, written)
+		}
+	}
+	return secrets
 }
 
 func hasControl(s string) bool {

@@ -5,15 +5,27 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // writePiece bounds a single write, so that the stamp taken before the last
 // piece of a long prompt is close to when its last byte left.
 const writePiece = 16 << 10
 
-// A conn is a TCP connection that stamps what it reads and writes. A read is
-// stamped when it returns. What is known of the true arrival is that the
-// queue was empty when the reader last looked: the bound goes back to then.
+// A receipt is what one read of a socket brought.
+type receipt struct {
+	n        int
+	after    int64 // on the clock: the bytes arrived after this, when the queue was last seen empty
+	kernelNs int64 // wall clock, Unix ns: when the kernel received the newest segment; 0 if it does not say
+	drained  bool  // the kernel says that nothing was left in the queue
+}
+
+// A conn is a TCP connection that stamps what it reads and writes. Where the
+// kernel says when it received the last byte of a read, that is its stamp;
+// elsewhere it is the time at which the read returned. Two things are known of
+// the true arrival. If the kernel's stamp belongs to the last byte that was
+// read, it is exact for what ends there. For anything else the queue was empty
+// when the reader last looked: the bound goes back to then.
 type conn struct {
 	net.Conn
 	raw   syscall.RawConn
@@ -26,7 +38,8 @@ type conn struct {
 	firstAt int64      // stamp of the first read since the request was sent
 	lo      int64      // nothing of what was read since the last take arrived before
 	fresh   bool       // something was read since the last take
-	width   int64      // bound of the last take
+	exact   bool       // by one read, which emptied the queue and has a kernel stamp
+	last    Stamp      // of the last take
 	wrote   int64      // stamp before the last write
 	after   func()     // called after a write; nil before the first request
 
@@ -56,22 +69,48 @@ func (c *conn) arm(after func()) {
 
 // Read implements net.Conn.
 func (c *conn) Read(b []byte) (int, error) {
-	n, lo, err := c.reader.read(b)
-	if n <= 0 {
-		return n, err
+	got, err := c.reader.read(b)
+	if got.n <= 0 {
+		return got.n, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = c.clock.Now()
+	at, kernel := c.stamp(got)
+	if at < c.at { // never backwards, though a user-time stamp may have been late
+		at, kernel = c.at, false
+	}
+	c.at = at
 	c.reads++
 	if c.firstAt == 0 {
-		c.firstAt = c.at
+		c.firstAt = at
 	}
+	c.exact = kernel && got.drained && !c.fresh
 	if !c.fresh {
-		c.lo, c.fresh = lo, true
+		c.lo, c.fresh = got.after, true
 	}
-	return n, err
+	return got.n, err
 }
+
+// stamp is when a read's last byte arrived: by the kernel if it says so and what
+// it says is possible, else now.
+func (c *conn) stamp(got receipt) (at int64, kernel bool) {
+	now := time.Now()
+	at = c.clock.At(now)
+	if got.kernelNs == 0 {
+		return at, false
+	}
+	// Both clocks are read together, so that a clock that is being adjusted
+	// matters only for as long as the bytes waited.
+	received := at - (now.UnixNano() - got.kernelNs)
+	if received > at || received < got.after-mostWait {
+		return at, false // the wall clock was set in between
+	}
+	return received, true
+}
+
+// mostWait is how much earlier than the last look at an empty queue a kernel's
+// stamp may seem to be, by the two clocks' reading.
+const mostWait = int64(time.Millisecond)
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
@@ -102,11 +141,17 @@ func (c *conn) Write(b []byte) (int, error) {
 func (c *conn) take(sent int64) Stamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fresh {
-		c.width = c.at - min(c.at, max(c.lo, sent))
-		c.fresh = false
+	if !c.fresh {
+		c.last.ErrorNs = c.last.EarlierNs // its read was shared out already
+		return c.last
 	}
-	return Stamp{At: c.at, ErrorNs: c.width, Read: c.reads}
+	c.fresh = false
+	c.last = Stamp{At: c.at, Read: c.reads, EarlierNs: c.at - min(c.at, max(c.lo, sent))}
+	c.last.ErrorNs = c.last.EarlierNs
+	if bound, ok := kernelStamps(); ok && c.exact {
+		c.last.ErrorNs = min(c.last.EarlierNs, bound)
+	}
+	return c.last
 }
 
 func (c *conn) first() int64 {

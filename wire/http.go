@@ -175,6 +175,9 @@ func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Re
 	for {
 		n, err := resp.Body.Read(buf)
 		at = x.conn.take(x.sent.V)
+		if err != nil {
+			at.ErrorNs = at.EarlierNs // the end came in the same read, after these bytes
+		}
 		if n > 0 {
 			if serr := x.sink.Data(buf[:n], at); serr != nil {
 				return x.fail(recording.AtMidStream, serr)

@@ -2,6 +2,9 @@
 
 package wire
 
+// kernelStamps are not asked for on this system.
+func kernelStamps() (errorNs int64, ok bool) { return 0, false }
+
 // A reader reads through net.Conn, which does not tell when the queue was
 // empty: all that is known is when the read before began.
 type reader struct {
@@ -11,13 +14,13 @@ type reader struct {
 
 func (r *reader) init(c *conn) { r.c, r.empty = c, c.stood }
 
-// read reads into b; what it brought arrived after lo.
-func (r *reader) read(b []byte) (n int, lo int64, err error) {
+// read reads into b.
+func (r *reader) read(b []byte) (got receipt, err error) {
 	before := r.c.clock.Now()
-	n, err = r.c.Conn.Read(b)
-	lo = r.empty
-	if n < len(b) {
+	got.n, err = r.c.Conn.Read(b)
+	got.after = r.empty
+	if got.n < len(b) {
 		r.empty = before
 	}
-	return n, lo, err
+	return got, err
 }

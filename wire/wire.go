@@ -33,12 +33,14 @@ type Request struct {
 	Body   []byte
 }
 
-// A Stamp says when bytes arrived: in [At-ErrorNs, At], brought by read number
-// Read of their response's connection.
+// A Stamp says when bytes arrived, brought by read number Read of their
+// response's connection. What ends with the last of them arrived in
+// [At-ErrorNs, At]; what ends earlier in [At-EarlierNs, At].
 type Stamp struct {
-	At      int64
-	ErrorNs int64
-	Read    int32
+	At        int64
+	ErrorNs   int64
+	EarlierNs int64
+	Read      int32
 }
 
 // A Sink takes what an exchange brings, in order, on one goroutine. Data is

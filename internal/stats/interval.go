@@ -157,10 +157,9 @@ func deviance(x, m float64) float64 {
 	e := 2 * x * v
 	for j := 3.0; ; j += 2 {
 		e *= v * v
-		t := s + e/j
-		if t == s { // exact: the series has run out of bits
+		s += e / j
+		if math.Abs(e) <= 1e-17*math.Abs(s) {
 			return s
 		}
-		s = t
 	}
 }

@@ -230,6 +230,47 @@ func TestFloats(t *testing.T) {
 	}
 }
 
+func TestEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vs := rapid.SliceOfN(values, 1, 200).Draw(t, "values")
+		e := &Ends{Limit: rapid.IntRange(1, 300).Draw(t, "limit")}
+		half := rapid.IntRange(0, len(vs)).Draw(t, "half")
+		for _, v := range vs[:half] {
+			e.Add(v)
+		}
+		other := e.Clone()
+		e.AddAll(vs[half:])
+		if other.N() != int64(half) || e.N() != int64(len(vs)) {
+			t.Fatalf("%d and %d numbers", other.N(), e.N())
+		}
+		for i, v := range vs {
+			vs[i] = max(v, 0)
+		}
+		slices.Sort(vs)
+		for i, v := range vs {
+			lo, hi, ok := e.At(int64(i) + 1)
+			if !ok || lo > v || v > hi || (hi-lo) > lo/4096 || len(vs) <= e.Limit && lo != hi {
+				t.Fatalf("rank %d is %d, found %d to %d", i+1, v, lo, hi)
+			}
+		}
+		if _, _, ok := e.At(0); ok {
+			t.Fatal("there is a rank 0")
+		}
+	})
+}
+
+func TestCloneGoesItsOwnWay(t *testing.T) {
+	for _, limit := range []int{1, 10} {
+		d := NewInts(limit, 5)
+		d.AddAll([]int64{1, 9})
+		c := d.Clone()
+		c.Add(100)
+		if d.N() != 2 || d.Max() != 9 || d.Above(0) != 1 || c.N() != 3 || c.Max() != 100 || c.Above(0) != 2 {
+			t.Errorf("limit %d: %d numbers up to %d, copy %d up to %d", limit, d.N(), d.Max(), c.N(), c.Max())
+		}
+	}
+}
+
 func TestNothing(t *testing.T) {
 	d := NewInts(0)
 	d.Seek(1)
