@@ -17,21 +17,48 @@ func TestBody(t *testing.T) {
 		q    *workload.Request
 		want string
 	}{
-		{"chat", Options{Model: "m"}, ask,
-			`{"model":"m","messages":[{"role":"user","content":"a <b> & \"c\"\n日"}],"stream":true,"stream_options":{"include_usage":true},"max_tokens":7}`},
-		{"chat with what some servers take", Options{Model: "m", NoUsage: true, IgnoreEOS: true, NewMaxField: true}, ask,
-			`{"model":"m","messages":[{"role":"user","content":"a <b> & \"c\"\n日"}],"stream":true,"max_completion_tokens":7,"ignore_eos":true,"min_tokens":7}`},
-		{"no model, no length", Options{IgnoreEOS: true}, &workload.Request{Prompt: "x"},
-			`{"messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`},
-		{"messages as they are", Options{NoUsage: true}, &workload.Request{Messages: []json.RawMessage{json.RawMessage(`{"role":"system","content":"<s>","x":1.0}`), json.RawMessage(`{ "role": "user" }`)}},
-			`{"messages":[{"role":"system","content":"<s>","x":1.0},{"role":"user"}],"stream":true}`},
-		{"fields of the options, then of the request", Options{Model: "m", Body: map[string]any{"temperature": 0, "model": "n", "seed": 1, "stream_options": map[string]any{"include_usage": true, "continuous_usage_stats": true}}},
+		{
+			"chat",
+			Options{Model: "m"},
+			ask,
+			`{"model":"m","messages":[{"role":"user","content":"a <b> & \"c\"\n日"}],"stream":true,"stream_options":{"include_usage":true},"max_tokens":7}`,
+		},
+		{
+			"chat with what some servers take",
+			Options{Model: "m", NoUsage: true, IgnoreEOS: true, NewMaxField: true},
+			ask,
+			`{"model":"m","messages":[{"role":"user","content":"a <b> & \"c\"\n日"}],"stream":true,"max_completion_tokens":7,"ignore_eos":true,"min_tokens":7}`,
+		},
+		{
+			"no model, no length",
+			Options{IgnoreEOS: true},
+			&workload.Request{Prompt: "x"},
+			`{"messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`,
+		},
+		{
+			"messages as they are",
+			Options{NoUsage: true},
+			&workload.Request{Messages: []json.RawMessage{json.RawMessage(`{"role":"system","content":"<s>","x":1.0}`), json.RawMessage(`{ "role": "user" }`)}},
+			`{"messages":[{"role":"system","content":"<s>","x":1.0},{"role":"user"}],"stream":true}`,
+		},
+		{
+			"fields of the options, then of the request",
+			Options{Model: "m", Body: map[string]any{"temperature": 0, "model": "n", "seed": 1, "stream_options": map[string]any{"include_usage": true, "continuous_usage_stats": true}}},
 			&workload.Request{Prompt: "x", Params: map[string]any{"seed": 2, "a": nil}},
-			`{"model":"n","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"seed":2,"temperature":0,"a":null}`},
-		{"completions", Options{API: "completions", Model: "m", NewMaxField: true, IgnoreEOS: true}, ask,
-			`{"model":"m","prompt":"a <b> & \"c\"\n日","stream":true,"stream_options":{"include_usage":true},"max_tokens":7,"ignore_eos":true,"min_tokens":7}`},
-		{"a prompt as ids", Options{API: "completions", NoUsage: true}, &workload.Request{Params: map[string]any{"prompt": []int{1, 2}}},
-			`{"prompt":[1,2],"stream":true}`},
+			`{"model":"n","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true},"seed":2,"temperature":0,"a":null}`,
+		},
+		{
+			"completions",
+			Options{API: "completions", Model: "m", NewMaxField: true, IgnoreEOS: true},
+			ask,
+			`{"model":"m","prompt":"a <b> & \"c\"\n日","stream":true,"stream_options":{"include_usage":true},"max_tokens":7,"ignore_eos":true,"min_tokens":7}`,
+		},
+		{
+			"a prompt as ids",
+			Options{API: "completions", NoUsage: true},
+			&workload.Request{Params: map[string]any{"prompt": []int{1, 2}}},
+			`{"prompt":[1,2],"stream":true}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := New(c.o)

@@ -34,36 +34,49 @@ func TestDecoderRules(t *testing.T) {
 		toks   []tok
 		want   Answer
 	}{
-		{"the usual stream", role + "\n" + hello + "\n" + hello + "\n" + stop + `
+		{
+			"the usual stream", role + "\n" + hello + "\n" + hello + "\n" + stop + `
 			{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}
-			[DONE]`, []tok{h, h},
-			Answer{ID: "c1", FinishReason: "stop", Done: true, PromptTokens: some(9), OutputTokens: some(2)}},
+			[DONE]`,
+			[]tok{h, h},
+			Answer{ID: "c1", FinishReason: "stop", Done: true, PromptTokens: some(9), OutputTokens: some(2)},
+		},
 		{"an empty event may be a token, but not after the finish", empty + "\n" + stop + "\n" + empty, []tok{{0, "", Unknown}}, Answer{FinishReason: "stop"}},
 		{"content null with a role", `{"choices":[{"delta":{"role":"assistant","content":null}}]}`, nil, Answer{}},
 		{"a role beside text is a token", `{"choices":[{"delta":{"role":"assistant","content":"x"}}]}`, []tok{{0, "x", Unknown}}, Answer{}},
 		{"Azure's first chunk", `{"id":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}`, nil, Answer{}},
 		{"progress", `{"choices":[{"index":0,"text":""}],"prompt_progress":{"total":9,"processed":0}}`, nil, Answer{}},
-		{"usage beside an empty delta", hello + "\n" + `{"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, []tok{h},
-			Answer{ID: "c1", PromptTokens: some(1), OutputTokens: some(1)}},
+		{
+			"usage beside an empty delta", hello + "\n" + `{"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`,
+			[]tok{h},
+			Answer{ID: "c1", PromptTokens: some(1), OutputTokens: some(1)},
+		},
 
 		{"reasoning in both spellings", `{"choices":[{"delta":{"reasoning_content":"a","reasoning":"a"}}]}
 			{"choices":[{"delta":{"reasoning":"b","content":null}}]}`, []tok{{1, "a", Unknown}, {1, "b", Unknown}}, Answer{ReasoningSeen: true}},
 		{"refusal", `{"choices":[{"delta":{"refusal":"no"}}]}`, []tok{{3, "no", Unknown}}, Answer{}},
-		{"a tool call's name and arguments", `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]}}]}
+		{
+			"a tool call's name and arguments", `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]}}]}
 			{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}
 			{"choices":[{"delta":{"tool_calls":[{"function":{"name":"g","arguments":"1"}},{"function":{"name":"h"}}]}}]}`,
-			[]tok{{2, "f", Unknown}, {2, "{}", Unknown}, {2, "g1h", Unknown}}, Answer{}},
+			[]tok{{2, "f", Unknown}, {2, "{}", Unknown}, {2, "g1h", Unknown}},
+			Answer{},
+		},
 		{"an empty list of tool calls is none", `{"choices":[{"delta":{"content":"x","tool_calls":[]}}]}`, []tok{{0, "x", Unknown}}, Answer{}},
 		{"function call of old", `{"choices":[{"delta":{"function_call":{"name":"f","arguments":"1"}}}]}`, []tok{{2, "f1", Unknown}}, Answer{}},
 		{"content in parts", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}]}`, []tok{{0, "ab", Unknown}}, Answer{}},
 
-		{"the first of several choices", `{"choices":[{"index":1,"delta":{"content":"b"}}]}
+		{
+			"the first of several choices", `{"choices":[{"index":1,"delta":{"content":"b"}}]}
 			{"choices":[{"index":1,"delta":{"content":"b"}},{"index":0,"delta":{"content":"a"}}]}
 			{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}
-			{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":3}}`, []tok{{0, "a", Unknown}},
-			Answer{PromptTokens: some(3), ChoicesTokens: some(3), Notes: []string{recording.NoteManyChoices}}},
+			{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":3}}`,
+			[]tok{{0, "a", Unknown}},
+			Answer{PromptTokens: some(3), ChoicesTokens: some(3), Notes: []string{recording.NoteManyChoices}},
+		},
 
-		{"running usage", `{"choices":[{"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":5,"completion_tokens":0}}
+		{
+			"running usage", `{"choices":[{"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":5,"completion_tokens":0}}
 			{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}
 			{"choices":[{"delta":{}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}
 			{"choices":[{"delta":{}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}
@@ -71,43 +84,83 @@ func TestDecoderRules(t *testing.T) {
 			{"choices":[{"delta":{"content":"cd"}}],"usage":{"prompt_tokens":5,"completion_tokens":4}}
 			{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":5}}`,
 			[]tok{{0, "a", 1}, {0, "", 1}, {0, "b", 0}, {0, "cd", 2}, {0, "", 1}},
-			Answer{FinishReason: "stop", PromptTokens: some(5), OutputTokens: some(5), CountSource: "usage"}},
-		{"tokens that a role chunk tells of come with the first text", `{"choices":[{"delta":{"role":"assistant"}}],"usage":{"completion_tokens":1}}
-			{"choices":[{"delta":{"content":"a"}}],"usage":{"completion_tokens":1}}`, []tok{{0, "a", 1}},
-			Answer{OutputTokens: some(1), CountSource: "usage"}},
-		{"usage in the last event with text is a total", `{"choices":[{"text":"a"}]}
+			Answer{FinishReason: "stop", PromptTokens: some(5), OutputTokens: some(5), CountSource: "usage"},
+		},
+		{
+			"tokens that a role chunk tells of come with the first text", `{"choices":[{"delta":{"role":"assistant"}}],"usage":{"completion_tokens":1}}
+			{"choices":[{"delta":{"content":"a"}}],"usage":{"completion_tokens":1}}`,
+			[]tok{{0, "a", 1}},
+			Answer{OutputTokens: some(1), CountSource: "usage"},
+		},
+		{
+			"usage in the last event with text is a total", `{"choices":[{"text":"a"}]}
 			{"choices":[{"text":"b","finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":7}}`,
-			[]tok{{0, "a", Unknown}, {0, "b", Unknown}}, Answer{FinishReason: "length", PromptTokens: some(1), OutputTokens: some(7)}},
-		{"usage in a finish event without any text is a total", `{"choices":[{"delta":{},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":7}}`,
-			nil, Answer{FinishReason: "length", PromptTokens: some(1), OutputTokens: some(7)}},
-		{"the whole answer in one event", `{"choices":[{"text":"a b c","finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":4}}`,
-			[]tok{{0, "a b c", 4}}, Answer{FinishReason: "stop", PromptTokens: some(1), OutputTokens: some(4), CountSource: "usage"}},
-		{"usage that falls: the last holds", `{"choices":[{"text":"a"}],"usage":{"completion_tokens":5}}
+			[]tok{{0, "a", Unknown}, {0, "b", Unknown}},
+			Answer{FinishReason: "length", PromptTokens: some(1), OutputTokens: some(7)},
+		},
+		{
+			"usage in a finish event without any text is a total", `{"choices":[{"delta":{},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":7}}`,
+			nil,
+			Answer{FinishReason: "length", PromptTokens: some(1), OutputTokens: some(7)},
+		},
+		{
+			"the whole answer in one event", `{"choices":[{"text":"a b c","finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":4}}`,
+			[]tok{{0, "a b c", 4}},
+			Answer{FinishReason: "stop", PromptTokens: some(1), OutputTokens: some(4), CountSource: "usage"},
+		},
+		{
+			"usage that falls: the last holds", `{"choices":[{"text":"a"}],"usage":{"completion_tokens":5}}
 			{"choices":[{"text":"b"}],"usage":{"completion_tokens":3}}
 			{"choices":[{"text":"c"}],"usage":{"completion_tokens":6}}
-			{"choices":[],"usage":null}`, []tok{{0, "a", 5}, {0, "b", 0}, {0, "c", 1}},
-			Answer{OutputTokens: some(6), CountSource: "usage", Notes: []string{recording.NoteUsageFell}}},
-		{"usage of nothing tells nothing", `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":4,"completion_tokens":0}}`,
-			[]tok{{0, "a", Unknown}}, Answer{PromptTokens: some(4)}},
-		{"usage of nothing before the text", `{"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":0}}` + "\n" + hello,
-			[]tok{h}, Answer{ID: "c1", PromptTokens: some(4)}},
+			{"choices":[],"usage":null}`,
+			[]tok{{0, "a", 5}, {0, "b", 0}, {0, "c", 1}},
+			Answer{OutputTokens: some(6), CountSource: "usage", Notes: []string{recording.NoteUsageFell}},
+		},
+		{
+			"usage of nothing tells nothing", `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":4,"completion_tokens":0}}`,
+			[]tok{{0, "a", Unknown}},
+			Answer{PromptTokens: some(4)},
+		},
+		{
+			"usage of nothing before the text", `{"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":0}}` + "\n" + hello,
+			[]tok{h},
+			Answer{ID: "c1", PromptTokens: some(4)},
+		},
 		{"Groq", `{"choices":[],"x_groq":{"id":"r","usage":{"prompt_tokens":2,"completion_tokens":3}}}`, nil, Answer{PromptTokens: some(2), OutputTokens: some(3)}},
-		{"details", `{"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":6,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}}`,
-			nil, Answer{PromptTokens: some(8), OutputTokens: some(6), CachedTokens: some(4), ReasoningTokens: some(5)}},
-		{"a total above the sum", `{"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":6,"total_tokens":20,"completion_tokens_details":{"reasoning_tokens":6}}}`,
-			nil, Answer{PromptTokens: some(8), OutputTokens: some(12), ReasoningTokens: some(6), Notes: []string{NoteUsageWithoutReasoning}}},
-		{"more reasoning than output", `{"choices":[],"usage":{"completion_tokens":6,"reasoning_tokens":9}}`,
-			nil, Answer{OutputTokens: some(6), ReasoningTokens: some(6), Notes: []string{NoteReasoningClamped}}},
+		{
+			"details", `{"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":6,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5}}}`,
+			nil,
+			Answer{PromptTokens: some(8), OutputTokens: some(6), CachedTokens: some(4), ReasoningTokens: some(5)},
+		},
+		{
+			"a total above the sum", `{"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":6,"total_tokens":20,"completion_tokens_details":{"reasoning_tokens":6}}}`,
+			nil,
+			Answer{PromptTokens: some(8), OutputTokens: some(12), ReasoningTokens: some(6), Notes: []string{NoteUsageWithoutReasoning}},
+		},
+		{
+			"more reasoning than output", `{"choices":[],"usage":{"completion_tokens":6,"reasoning_tokens":9}}`,
+			nil,
+			Answer{OutputTokens: some(6), ReasoningTokens: some(6), Notes: []string{NoteReasoningClamped}},
+		},
 
-		{"token ids", `{"choices":[{"text":"","token_ids":[1]}]}
+		{
+			"token ids", `{"choices":[{"text":"","token_ids":[1]}]}
 			{"choices":[{"text":"ab","token_ids":[2,3]}]}
 			{"choices":[{"text":"x","token_ids":[]}]}
 			{"choices":[{"text":"","token_ids":[4],"finish_reason":"stop"}]}`,
-			[]tok{{0, "", 1}, {0, "ab", 2}, {0, "x", 0}, {0, "", 1}}, Answer{FinishReason: "stop", CountSource: "token_ids"}},
-		{"usage is better than ids, ids than logprobs", `{"choices":[{"text":"a","token_ids":[1,2],"logprobs":{"content":[{},{},{}]}}],"usage":{"completion_tokens":1}}`,
-			[]tok{{0, "a", 1}}, Answer{OutputTokens: some(1), CountSource: "usage"}},
-		{"ids are better than logprobs", `{"choices":[{"text":"a","token_ids":[1,2],"logprobs":{"content":[{},{},{}]}}]}`,
-			[]tok{{0, "a", 2}}, Answer{CountSource: "token_ids"}},
+			[]tok{{0, "", 1}, {0, "ab", 2}, {0, "x", 0}, {0, "", 1}},
+			Answer{FinishReason: "stop", CountSource: "token_ids"},
+		},
+		{
+			"usage is better than ids, ids than logprobs", `{"choices":[{"text":"a","token_ids":[1,2],"logprobs":{"content":[{},{},{}]}}],"usage":{"completion_tokens":1}}`,
+			[]tok{{0, "a", 1}},
+			Answer{OutputTokens: some(1), CountSource: "usage"},
+		},
+		{
+			"ids are better than logprobs", `{"choices":[{"text":"a","token_ids":[1,2],"logprobs":{"content":[{},{},{}]}}]}`,
+			[]tok{{0, "a", 2}},
+			Answer{CountSource: "token_ids"},
+		},
 		{"logprobs of old", `{"choices":[{"text":"a b","logprobs":{"tokens":["a"," b"],"token_logprobs":[0,0]}}]}
 			{"choices":[{"text":"","logprobs":{"tokens":["c"]}}]}
 			{"choices":[{"text":"","logprobs":null}]}`, []tok{{0, "a b", 2}, {0, "", 1}, {0, "", Unknown}}, Answer{CountSource: "logprobs"}},
@@ -117,8 +170,10 @@ func TestDecoderRules(t *testing.T) {
 		{"tool calls after stop", stop + "\n" + strings.Replace(stop, "stop", "tool_use", 1), nil, Answer{FinishReason: "tool_calls"}},
 		{"a second finish", stop + "\n" + strings.Replace(stop, "stop", "length", 1), nil, Answer{FinishReason: "stop", Notes: []string{recording.NoteExtraFinish}}},
 		{"a finish that nobody knows", `{"choices":[{"text":"","finish_reason":"Weather"}]}`, nil, Answer{FinishReason: "Weather"}},
-		{"finish abort", `{"choices":[{"delta":{},"finish_reason":"abort"}]}` + "\n[DONE]", nil,
-			Answer{FinishReason: "abort", Done: true, Error: "the server ended the answer with the finish reason abort"}},
+		{
+			"finish abort", `{"choices":[{"delta":{},"finish_reason":"abort"}]}` + "\n[DONE]", nil,
+			Answer{FinishReason: "abort", Done: true, Error: "the server ended the answer with the finish reason abort"},
+		},
 
 		{"error object", hello + "\n" + `{"error":{"message":"out of\n memory","type":"server_error"}}` + "\n" + `{"error":"later"}`, []tok{h}, Answer{ID: "c1", Error: "out of memory"}},
 		{"error text", `{"error":"busy"}`, nil, Answer{Error: "busy"}},
@@ -144,10 +199,16 @@ func TestDecoderRules(t *testing.T) {
 		{"bytes that are no UTF-8", "{\"choices\":[{\"text\":\"a\xff\"}]}", []tok{{0, "a\uFFFD", Unknown}}, Answer{}},
 
 		{"vLLM's own times", `{"choices":[],"metrics":{"queue_time_ms":1.5,"time_to_first_token_ms":20.25}}`, nil, Answer{QueueNs: some64(1_500_000), PrefillNs: some64(20_250_000)}},
-		{"our server's own times", `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1},"fermata":{"received_ns":1795963640123456789,"queue_ns":7,"prefill_ns":0}}`,
-			nil, Answer{PromptTokens: some(1), OutputTokens: some(1), ReceivedWallNs: some64(1795963640123456789), QueueNs: some64(7), PrefillNs: some64(0)}},
-		{"llama.cpp's times", `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3},"timings":{"cache_n":4,"prompt_n":6,"prompt_ms":12.5,"predicted_n":4}}`,
-			nil, Answer{PromptTokens: some(10), OutputTokens: some(3), PredictedN: some(4), PrefillNs: some64(12_500_000)}},
+		{
+			"our server's own times", `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1},"fermata":{"received_ns":1795963640123456789,"queue_ns":7,"prefill_ns":0}}`,
+			nil,
+			Answer{PromptTokens: some(1), OutputTokens: some(1), ReceivedWallNs: some64(1795963640123456789), QueueNs: some64(7), PrefillNs: some64(0)},
+		},
+		{
+			"llama.cpp's times", `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3},"timings":{"cache_n":4,"prompt_n":6,"prompt_ms":12.5,"predicted_n":4}}`,
+			nil,
+			Answer{PromptTokens: some(10), OutputTokens: some(3), PredictedN: some(4), PrefillNs: some64(12_500_000)},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := (openAI{}).NewDecoder()
@@ -179,8 +240,10 @@ func TestWhole(t *testing.T) {
 		body   string
 		want   Answer
 	}{
-		{"an answer in one body", 200, `{"id":"c9","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`,
-			Answer{ID: "c9", FinishReason: "stop", PromptTokens: some(3), OutputTokens: some(2), CountSource: "usage"}},
+		{
+			"an answer in one body", 200, `{"id":"c9","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`,
+			Answer{ID: "c9", FinishReason: "stop", PromptTokens: some(3), OutputTokens: some(2), CountSource: "usage"},
+		},
 		{"an error at status 200", 200, `{"error":{"message":"no such model"}}`, Answer{Error: "no such model"}},
 		{"FastAPI", 404, `{"detail":"Not Found"}`, Answer{Error: "Not Found"}},
 		{"an error in a list", 429, `[{"error":{"code":429,"message":"quota"}}]`, Answer{Error: "quota"}},

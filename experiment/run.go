@@ -60,6 +60,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := folder(o.Out, s.Name); err != nil {
+		return nil, err // before the server is asked anything
+	}
 	if !o.Quick {
 		if err := t.prepareUntil(ctx, o.Stop, prompts); err != nil {
 			return nil, err
@@ -68,6 +71,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	dir, err := folder(o.Out, s.Name)
 	if err != nil {
 		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
 	end, err := record(ctx, dir, t, prompts, arrivals, o)
 	if err != nil {
@@ -211,7 +217,7 @@ func unfinished(dir string, err error) error {
 	}
 }
 
-// folder makes the run's folder, which must not hold a run yet.
+// folder chooses the run's folder, which must not hold a run yet.
 func folder(out, name string) (string, error) {
 	if out == "" {
 		base := time.Now().Format("20060102-150405")
@@ -225,9 +231,6 @@ func folder(out, name string) (string, error) {
 	}
 	if exists(filepath.Join(out, "requests.parquet")) || exists(filepath.Join(out, "journal")) {
 		return "", fmt.Errorf("%s holds a run already: give another folder with --out, or leave --out away", out)
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return "", fmt.Errorf("making the run's folder: %w", err)
 	}
 	return out, nil
 }

@@ -185,7 +185,7 @@ func (t *target) publicURL() string {
 	shown := t.url
 	for _, s := range t.secrets {
 		if s != "" {
-			shown = strings.ReplaceAll(shown, s, "…")
+			shown = strings.ReplaceAll(shown, s, spec.Removed) // which a URL may hold
 		}
 	}
 	return shown

@@ -43,10 +43,17 @@ type answer struct {
 	streaming bool
 	status    int
 	header    http.Header
-	body      []byte // of an answer that is not a stream
+	unpack    *unpacker  // of a compressed body; nil for most
+	began     bool       // the stream had an event
+	body      []byte     // of an answer that is not a stream, or of a stream before its first event
+	read      wire.Stamp // of the latest bytes
 
 	counts []int32 // tokens of each candidate, as the server says
 	last   int64   // time of the last candidate
+
+	tail     recording.Arrival // the last candidate, not recorded yet
+	open     bool
+	comments int64 // of the stream when it came
 
 	keepText        bool
 	text, reasoning strings.Builder
@@ -74,27 +81,67 @@ func (a *answer) Head(status int, h http.Header, at wire.Stamp) error {
 	a.trace.HTTPStatus = int32(status)
 	kind := strings.ToLower(h.Get("Content-Type"))
 	a.streaming = status == http.StatusOK && !strings.HasPrefix(kind, "application/json") && !strings.HasPrefix(kind, "text/html")
-	return a.record.FirstByte(a.trace.Index, a.trace.Try, at.At)
+	err := a.record.FirstByte(a.trace.Index, a.trace.Try, at.At)
+	if err != nil {
+		return err
+	}
+	if a.unpack, err = unpackerFor(h); status == http.StatusOK {
+		return err // the status of another says enough
+	}
+	return nil
 }
 
 // Data implements wire.Sink.
 func (a *answer) Data(b []byte, at wire.Stamp) error {
-	if !a.streaming {
-		a.body = append(a.body, b[:min(len(b), maxWhole-len(a.body))]...)
-		return nil
+	a.read = at
+	if a.unpack != nil {
+		// Where an event ends among compressed bytes, nobody knows.
+		if err := a.unpack.feed(b, a.take); err != nil {
+			return err
+		}
+		return a.keepTail()
 	}
-	return a.events.Feed(b, func(ev sse.Event) error { return a.event(ev, at) })
+	if err := a.take(b); err != nil {
+		return err
+	}
+	if a.open && a.comments == a.events.Comments && endsBlank(b) {
+		// The last event ends with the last byte, whose time is known best.
+		a.tail.StampErrorNs = at.ErrorNs
+		a.trace.StampErrorNs[len(a.trace.StampErrorNs)-1] = at.ErrorNs
+	}
+	return a.keepTail()
 }
 
-func (a *answer) event(ev sse.Event, at wire.Stamp) error {
-	tok, ok := a.decoder.Event(string(ev.Name), ev.Data)
-	if said := a.decoder.Answer(); said.Done || said.FinishReason != "" {
-		a.ended(said, at.At)
+// take takes bytes of the body, which came with the latest read.
+func (a *answer) take(b []byte) error {
+	if !a.streaming || !a.began {
+		a.body = append(a.body, b[:min(len(b), maxWhole-len(a.body))]...)
 	}
-	if !ok {
+	if !a.streaming {
 		return nil
 	}
-	return a.arrive(tok, at)
+	return a.events.Feed(b, a.event)
+}
+
+// endsBlank says that b ends with a blank line, as an event does.
+func endsBlank(b []byte) bool {
+	return bytes.HasSuffix(b, []byte("\n\n")) || bytes.HasSuffix(b, []byte("\r\n\r\n")) || bytes.HasSuffix(b, []byte("\r\r"))
+}
+
+// event takes an event of the stream.
+func (a *answer) event(ev sse.Event) error {
+	a.began, a.body = true, nil
+	if err := a.keepTail(); err != nil {
+		return err
+	}
+	tok, ok := a.decoder.Event(string(ev.Name), ev.Data)
+	if said := a.decoder.Answer(); said.Done || said.FinishReason != "" {
+		a.ended(said, a.read.At)
+	}
+	if ok {
+		a.arrive(tok, a.read)
+	}
+	return nil
 }
 
 func (a *answer) ended(said *dialect.Answer, at int64) {
@@ -108,7 +155,7 @@ func (a *answer) ended(said *dialect.Answer, at int64) {
 
 // arrive keeps a candidate for an arrival: whether an event without text was a
 // token is settled at the end.
-func (a *answer) arrive(tok dialect.Token, at wire.Stamp) error {
+func (a *answer) arrive(tok dialect.Token, at wire.Stamp) {
 	t := &a.trace
 	prev := a.last
 	if t.Len() == 0 {
@@ -119,7 +166,7 @@ func (a *answer) arrive(tok dialect.Token, at wire.Stamp) error {
 	a.tally.token(t, tok, at.At)
 	t.DeltaNs = append(t.DeltaNs, at.At-prev)
 	t.Read = append(t.Read, at.Read)
-	t.StampErrorNs = append(t.StampErrorNs, at.ErrorNs)
+	t.StampErrorNs = append(t.StampErrorNs, at.EarlierNs)
 	t.Channel = append(t.Channel, tok.Channel)
 	t.TextBytes = append(t.TextBytes, int32(len(tok.Text)))
 	a.counts = append(a.counts, tok.Count)
@@ -130,10 +177,21 @@ func (a *answer) arrive(tok dialect.Token, at wire.Stamp) error {
 			a.text.Write(tok.Text)
 		}
 	}
-	return a.record.Arrive(t.Index, t.Try, recording.Arrival{
-		At: at.At, StampErrorNs: at.ErrorNs, Tokens: tok.Count, Read: at.Read,
+	a.open, a.comments = true, a.events.Comments
+	a.tail = recording.Arrival{
+		At: at.At, StampErrorNs: at.EarlierNs, Tokens: tok.Count, Read: at.Read,
 		TextBytes: int32(len(tok.Text)), Channel: tok.Channel, Text: len(tok.Text) > 0,
-	})
+	}
+}
+
+// keepTail records the last arrival, once it is known whether anything followed
+// it in its read.
+func (a *answer) keepTail() error {
+	if !a.open {
+		return nil
+	}
+	a.open = false
+	return a.record.Arrive(a.trace.Index, a.trace.Try, a.tail)
 }
 
 // settle gives each candidate its tokens and drops those that were none.
@@ -169,10 +227,4 @@ func (a *answer) settle(said *dialect.Answer) {
 	if a.streaming {
 		t.Output.Counted = recording.Some(int32(sum))
 	}
-}
-
-// isPage says that a body is an HTML page.
-func isPage(body []byte) bool {
-	b := bytes.ToLower(bytes.TrimSpace(body))
-	return bytes.HasPrefix(b, []byte("<!doctype html")) || bytes.HasPrefix(b, []byte("<html"))
 }

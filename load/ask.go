@@ -181,7 +181,7 @@ func (r *run) close(f *flight) {
 	}
 	if finished >= fewest && float64(failed) > r.maxFailed*float64(finished) {
 		r.failed.Store(true)
-		r.stopSending("too many requests failed")
+		r.stopSending(TooManyFailed)
 	}
 	if t.Phase == recording.Measured {
 		r.tally.measuredDone.Add(1)
@@ -197,6 +197,9 @@ func (r *run) close(f *flight) {
 
 // fewest is how many answers a share of failures is judged from.
 const fewest = 10
+
+// TooManyFailed is why a run was interrupted that its failures stopped.
+const TooManyFailed = "too many requests failed"
 
 // promptText is what was asked, as one text.
 func promptText(q *workload.Request) string {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"syscall"
 
 	"fermata/dialect"
-	"fermata/internal/sse"
 	"fermata/recording"
 	"fermata/wire"
 )
@@ -28,23 +28,21 @@ var (
 const maxError = 400
 
 // judge closes the trace: which outcome it has, where it failed and why.
-func (a *answer) judge(r wire.Result, zeroWallNs int64, hide *strings.Replacer) {
+func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string) {
 	t := &a.trace
 	t.Sent, t.Connected, t.FirstByte, t.End = r.Sent, r.Connected, r.FirstByte, recording.Some(r.End)
-	if a.streaming && r.Err == nil {
-		a.closeStream(r)
-	}
+	a.closeBody(r.Err == nil)
 	said := a.decoder.Answer()
 	if a.head && !a.streaming {
 		said = a.dialectWhole()
 	}
 	a.settle(said)
-	a.take(said, zeroWallNs)
+	a.told(said, zeroWallNs)
 
 	outcome, why := a.outcome(r, said)
 	t.Outcome = outcome
 	if outcome != recording.OK {
-		t.FailedAt, t.Error = a.step(r), oneLine(hide.Replace(why))
+		t.FailedAt, t.Error = a.step(r), oneLine(hide(why))
 	}
 	if outcome == recording.OK && !said.Done {
 		addNote(t, recording.NoteNoDone)
@@ -54,23 +52,39 @@ func (a *answer) judge(r wire.Result, zeroWallNs int64, hide *strings.Replacer) 
 	}
 }
 
-// closeStream gives the splitter its end, which may hold one more event.
-func (a *answer) closeStream(r wire.Result) {
-	at := wire.Stamp{At: r.End}
-	if n := len(a.trace.Read); n > 0 {
-		at.Read, at.ErrorNs = a.trace.Read[n-1], a.trace.StampErrorNs[n-1]
+// closeBody ends the body, of which something may have been held back: what the
+// decompression still has, and an event without its blank line. They came with
+// the latest read. Of a body that broke off, an open event stays out.
+func (a *answer) closeBody(whole bool) {
+	if a.unpack != nil {
+		defer a.unpack.stop()
+		if whole {
+			a.spoilt(a.unpack.close(a.take))
+		}
 	}
-	open, err := a.events.Close(func(ev sse.Event) error { return a.event(ev, at) })
-	if open {
-		addNote(&a.trace, recording.NoteUnfinishedTail)
+	if a.streaming && whole {
+		open, err := a.events.Close(a.event)
+		if open {
+			addNote(&a.trace, recording.NoteUnfinishedTail)
+		}
+		a.spoilt(err)
+		_ = a.keepTail() // what cannot be kept has ended the run
 	}
-	if err != nil && a.decoder.Answer().Bad == "" {
-		a.decoder.Answer().Bad = err.Error()
+	// Some servers send a page or a JSON body as what they should have sent.
+	if b := bytes.TrimSpace(a.body); a.streaming && !a.began && len(b) > 0 && (b[0] == '{' || b[0] == '[' || b[0] == '<') {
+		a.streaming = false
 	}
 }
 
-// take copies what the answer said about itself.
-func (a *answer) take(said *dialect.Answer, zeroWallNs int64) {
+// spoilt notes that the bytes are not the protocol.
+func (a *answer) spoilt(err error) {
+	if said := a.decoder.Answer(); err != nil && said.Bad == "" {
+		said.Bad = err.Error()
+	}
+}
+
+// told copies what the answer said about itself.
+func (a *answer) told(said *dialect.Answer, zeroWallNs int64) {
 	t := &a.trace
 	t.ResponseID, t.FinishReason = said.ID, said.FinishReason
 	t.Prompt.Reported, t.Output.Reported = said.PromptTokens, said.OutputTokens
@@ -90,8 +104,9 @@ func (a *answer) take(said *dialect.Answer, zeroWallNs int64) {
 
 func (a *answer) outcome(r wire.Result, said *dialect.Answer) (recording.Outcome, string) {
 	err := r.Err
+	over := a.streaming && (said.Done || said.FinishReason != "") // what cut it then cut nothing off
 	switch {
-	case errors.Is(err, errStopped):
+	case errors.Is(err, errStopped) && !over:
 		return recording.TruncatedByUs, err.Error()
 	case !a.head && err != nil:
 		return unanswered(r)
@@ -101,9 +116,9 @@ func (a *answer) outcome(r wire.Result, said *dialect.Answer) (recording.Outcome
 		return a.unstreamed(said, err)
 	case said.Bad != "":
 		return recording.BadStream, said.Bad
-	case said.Error != "" && said.FinishReason == "":
+	case said.Error != "" && !slices.Contains(said.Notes, recording.NoteErrorAfter):
 		return recording.StreamError, said.Error
-	case errors.Is(err, errTimeout), errors.Is(err, errSilent):
+	case isOurCut(err) && !over:
 		return recording.Timeout, err.Error()
 	}
 	return a.ending(said, err)
@@ -111,11 +126,9 @@ func (a *answer) outcome(r wire.Result, said *dialect.Answer) (recording.Outcome
 
 // ending judges a stream that brought no error of its own.
 func (a *answer) ending(said *dialect.Answer, err error) (recording.Outcome, string) {
-	whole := err == nil || errors.Is(err, errEnough)
+	whole := err == nil || isOurCut(err)
 	tokens := a.trace.FirstToken() >= 0
 	switch {
-	case said.FinishReason == "error" || said.FinishReason == "abort":
-		return recording.StreamError, "the server ended the answer with finish reason " + said.FinishReason
 	case said.FinishReason == "content_filter":
 		return recording.Filtered, "a content filter ended the answer"
 	case said.FinishReason != "" && !tokens:
@@ -123,13 +136,18 @@ func (a *answer) ending(said *dialect.Answer, err error) (recording.Outcome, str
 	case said.FinishReason != "":
 		return recording.OK, ""
 	case whole && !tokens:
-		return recording.Empty, "a stream without a token"
+		return recording.Empty, "the stream ended without a token"
 	case whole:
 		return recording.StreamCut, "the stream ended without a finish reason"
 	case !isBroken(err):
 		return recording.BadStream, err.Error()
 	}
 	return recording.StreamCut, "the connection broke: " + err.Error()
+}
+
+// isOurCut says that it was the run that ended an exchange.
+func isOurCut(err error) bool {
+	return errors.Is(err, errTimeout) || errors.Is(err, errSilent) || errors.Is(err, errEnough) || errors.Is(err, errStopped)
 }
 
 // unanswered judges a request that got no response.
@@ -156,14 +174,18 @@ func unanswered(r wire.Result) (recording.Outcome, string) {
 // unstreamed judges a 200 that is no event stream.
 func (a *answer) unstreamed(said *dialect.Answer, err error) (recording.Outcome, string) {
 	switch {
-	case errors.Is(err, errTimeout), errors.Is(err, errSilent):
+	case isOurCut(err):
 		return recording.Timeout, err.Error()
+	case err != nil && !isBroken(err):
+		return recording.BadStream, err.Error()
 	case err != nil:
 		return recording.StreamCut, "the connection broke: " + err.Error()
-	case isPage(a.body):
-		return recording.BadStream, orNothing(said.Error)
+	case len(bytes.TrimSpace(a.body)) == 0:
+		return recording.Empty, "the server answered with nothing"
 	case said.Error != "":
 		return recording.StreamError, said.Error
+	case said.Bad != "" && len(a.body) < maxWhole:
+		return recording.BadStream, said.Bad
 	}
 	return recording.NotStreamed, "one JSON body instead of a stream"
 }

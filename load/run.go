@@ -63,7 +63,7 @@ type run struct {
 	keep      keeper
 	clock     wire.Clock
 	transport wire.Transport
-	hide      *strings.Replacer
+	hide      func(string) string
 	maxFailed float64
 
 	ctx  context.Context
@@ -303,22 +303,40 @@ func share(s string) (float64, error) {
 		return 1, nil
 	}
 	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
-	if err != nil || !strings.HasSuffix(s, "%") || v < 0 || v > 100 {
+	if err != nil || !strings.HasSuffix(s, "%") || !(v >= 0 && v <= 100) {
 		return 0, fmt.Errorf("stop_if_failed: %q is not a share such as 50%%", s)
 	}
 	return v / 100, nil
 }
 
-// hider replaces secrets by a mark.
-func hider(secrets []string) *strings.Replacer {
+// hider makes texts show a mark instead of secrets. A text that was shortened may
+// end in the beginning of one.
+func hider(secrets []string) func(string) string {
 	var pairs []string
 	for _, s := range secrets {
 		if s != "" {
-			pairs = append(pairs, s, "[secret]")
+			pairs = append(pairs, s, hidden)
 		}
 	}
-	return strings.NewReplacer(pairs...)
+	whole := strings.NewReplacer(pairs...)
+	return func(text string) string {
+		text = whole.Replace(text)
+		end := strings.LastIndex(text, "…")
+		for _, s := range secrets {
+			for n := len(s) - 1; n >= fewestHidden && end >= n; n-- {
+				if text[end-n:end] == s[:n] {
+					return text[:end-n] + hidden + text[end:]
+				}
+			}
+		}
+		return text
+	}
 }
+
+const (
+	hidden       = "[secret]"
+	fewestHidden = 4 // letters of a secret's beginning that are worth hiding
+)
 
 func headerNs(h http.Header, name string) (int64, bool) {
 	v, err := strconv.ParseInt(h.Get(name), 10, 64)

@@ -37,7 +37,7 @@ func (r *run) watch(over <-chan struct{}) {
 				f.cut(errEnough)
 			case now-f.started > timeout:
 				f.cut(errTimeout)
-			case since(w.token.Load(), silence):
+			case w.finish.Load() == 0 && since(w.token.Load(), silence):
 				f.cut(errSilent)
 			}
 		}

@@ -143,7 +143,7 @@ func (e *evaluation) result(samples []recording.Sample) *Result {
 	}
 	e.objectives.goodput(r, r.Window.EndNs-r.Window.StartNs)
 	i := readSamples(samples)
-	i.judge(r)
+	i.judge(r, e.tally.unsent)
 	e.remarks.warnings(r, e.tally, i, strings.Contains(e.meta.Interrupted, stoppedByFailures))
 	return r
 }

@@ -248,8 +248,14 @@ func TestStatuses(t *testing.T) {
 		closed      bool
 		want        string
 	}{
-		{49, 49, 500, true, "insufficient"}, {50, 50, 500, true, "assumed"}, {50, 50, 900, true, "assumed"}, {50, 50, 950, true, "insufficient"},
-		{500, 500, 990, true, "assumed"}, {499, 499, 990, true, "insufficient"}, {600, 600, 990, false, "open"}, {10, 1e6, 500, true, "insufficient"},
+		{49, 49, 500, true, "insufficient"},
+		{50, 50, 500, true, "assumed"},
+		{50, 50, 900, true, "assumed"},
+		{50, 50, 950, true, "insufficient"},
+		{500, 500, 990, true, "assumed"},
+		{499, 499, 990, true, "insufficient"},
+		{600, 600, 990, false, "open"},
+		{10, 1e6, 500, true, "insufficient"},
 	} {
 		if got := status(c.requests, c.n, c.p, c.closed); got != c.want {
 			t.Errorf("%+v: %s", c, got)
@@ -266,11 +272,23 @@ func TestHealth(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	late := append(recording.Slice{}, s...)
-	for i := range late[:2] {
-		late[i].Sent.V += 11_000_000
+	for i := range late[:6] {
+		if late[i].Sent.V += 11_000_000; i != 4 {
+			continue
+		}
+		if h := evaluate(t, late, recording.Meta{}, Options{}).Health; h.ClientBound {
+			t.Errorf("five of a hundred late, so not at p95, the highest percentile of 100: %+v", h)
+		}
 	}
-	if h := evaluate(t, late, recording.Meta{}, Options{}).Health; !h.ClientBound || !strings.Contains(h.Reasons[0], "11 ms") {
+	if h := evaluate(t, late, recording.Meta{}, Options{}).Health; !h.ClientBound || !strings.Contains(h.Reasons[0], "percentile 95 of lateness is 11 ms") {
 		t.Errorf("%+v", h)
+	}
+	refused := append(recording.Slice{}, s...)
+	for i := range refused[:50] {
+		refused[i] = recording.Trace{Index: int64(i), Due: refused[i].Due, Phase: recording.Measured, Outcome: recording.Refused, FailedAt: recording.AtConnect}
+	}
+	if h := evaluate(t, refused, recording.Meta{}, Options{}).Health; h.ClientBound {
+		t.Errorf("the server refused, we did not fail: %+v", h)
 	}
 	unsent := append(recording.Slice{}, s...)
 	for i := range unsent[:6] {

@@ -8,9 +8,9 @@ import (
 
 // What makes a run client-bound; docs/metrics.md says the same in words.
 const (
-	latenessOver  = 10e6 // ns, at p99 …
+	latenessOver  = 10e6 // ns, at the highest percentile that there are enough requests for …
 	latenessShare = 0.02 // … and of the median TTFT from the due time
-	achievedUnder = 0.95 // of the offered rate
+	unsentOver    = 0.05 // of the measured requests, for no reason of the server's
 	cpuOver       = 0.90 // of the cores …
 	cpuSeconds    = 0.05 // … in more than this share of seconds
 )
@@ -40,25 +40,39 @@ func readSamples(samples []recording.Sample) instrument {
 	return i
 }
 
-func (i instrument) judge(r *Result) {
+func (i instrument) judge(r *Result, unsent int64) {
 	h := &r.Health
 	h.Reasons = []string{}
 	if i.seconds > 0 {
 		h.CPUMax, h.GCPauseMax = &i.cpuMax, &i.pauseMax
 	}
-	late, _ := r.Load.Lateness.of(0.99)
+	p, late := highest(r.Load.Lateness)
 	ttft, ok := r.Metrics.TTFTDue.of(0.5)
 	if late > latenessOver && ok && late > latenessShare*ttft {
-		h.Reasons = append(h.Reasons, fmt.Sprintf("requests left late: the 99th percentile of lateness is %s, %.1f %% of the median time to first token", human(late), 100*late/ttft))
+		h.Reasons = append(h.Reasons, fmt.Sprintf("requests left late: percentile %g of lateness is %s, %.1f %% of the median time to first token", 100*p, human(late), 100*late/ttft))
 	}
-	l := r.Load
-	if l.OfferedRPS != nil && *l.AchievedRPS < achievedUnder**l.OfferedRPS && i.waiting == 0 && r.Run.Interrupted == "" {
-		h.Reasons = append(h.Reasons, fmt.Sprintf("only %.4g of %.4g requests a second were sent, and no limit held them back", *l.AchievedRPS, *l.OfferedRPS))
+	if l := r.Load; float64(unsent) > unsentOver*float64(l.Measured) && i.waiting == 0 && r.Run.Interrupted == "" {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("%d of %d requests never left, and no limit held them back", unsent, l.Measured))
 	}
 	if i.seconds > 0 && float64(i.busy) > cpuSeconds*float64(i.seconds) {
 		h.Reasons = append(h.Reasons, fmt.Sprintf("this process used over 90 %% of the cores in %d of %d seconds", i.busy, i.seconds))
 	}
 	h.ClientBound = len(h.Reasons) > 0
+}
+
+// highest is the highest percentile that there are enough requests for, at least
+// the median: one late request of fifty says nothing about the other runs that
+// this client could make.
+func highest(d *Dist) (p, value float64) {
+	if d == nil {
+		return 0, 0
+	}
+	for _, q := range d.Quantiles {
+		if p == 0 || q.P < 0.995 && q.Status != "insufficient" {
+			p, value = q.P, q.Value
+		}
+	}
+	return p, value
 }
 
 // human is a time in ns for people to read.

@@ -51,12 +51,20 @@ var names = []struct {
 	name  string
 	stats []string // "" is the figure itself
 }{
-	{"ttft", []string{""}}, {"ttft_sent", []string{""}},
-	{"tbt", []string{"", "max", "pNN"}}, {"tbt_event", []string{"", "max", "pNN"}},
-	{"tpot", []string{""}}, {"token_pace", []string{""}}, {"normlat", []string{""}}, {"e2e", []string{""}},
-	{"stall", []string{"longest", "total"}}, {"gap", []string{"longest"}}, {"even_gap", []string{""}},
+	{"ttft", []string{""}},
+	{"ttft_sent", []string{""}},
+	{"tbt", []string{"", "max", "pNN"}},
+	{"tbt_event", []string{"", "max", "pNN"}},
+	{"tpot", []string{""}},
+	{"token_pace", []string{""}},
+	{"normlat", []string{""}},
+	{"e2e", []string{""}},
+	{"stall", []string{"longest", "total"}},
+	{"gap", []string{"longest"}},
+	{"even_gap", []string{""}},
 	{"fluidity", []string{"", "decode", "first"}},
-	{"error", []string{""}}, {"schema", []string{""}},
+	{"error", []string{""}},
+	{"schema", []string{""}},
 }
 
 const knownNames = "ttft, ttft_sent, tbt, tbt.p99, tbt.max, tbt_event, tpot, token_pace, normlat, e2e, stall.longest, stall.total, gap.longest, even_gap, fluidity, fluidity.decode, fluidity.first, error, schema"

@@ -211,10 +211,17 @@ func TestStreamingEqualsMemory(t *testing.T) {
 // checkStampEnds compares stamp ends within their tolerance and then drops them.
 func checkStampEnds(t *rapid.T, exact, rough *Result) {
 	for _, p := range [][2]*Dist{
-		{exact.Metrics.TTFTDue, rough.Metrics.TTFTDue}, {exact.Metrics.TTFTSent, rough.Metrics.TTFTSent}, {exact.Metrics.TTFTAnswer, rough.Metrics.TTFTAnswer},
-		{exact.Metrics.TBT, rough.Metrics.TBT}, {exact.Metrics.TBTEvent, rough.Metrics.TBTEvent}, {exact.Metrics.GapLongest, rough.Metrics.GapLongest},
-		{exact.Metrics.TPOT, rough.Metrics.TPOT}, {exact.Metrics.TokenPace, rough.Metrics.TokenPace}, {exact.Metrics.EvenGap, rough.Metrics.EvenGap},
-		{exact.Metrics.NormalizedLatency, rough.Metrics.NormalizedLatency}, {exact.Metrics.E2E, rough.Metrics.E2E},
+		{exact.Metrics.TTFTDue, rough.Metrics.TTFTDue},
+		{exact.Metrics.TTFTSent, rough.Metrics.TTFTSent},
+		{exact.Metrics.TTFTAnswer, rough.Metrics.TTFTAnswer},
+		{exact.Metrics.TBT, rough.Metrics.TBT},
+		{exact.Metrics.TBTEvent, rough.Metrics.TBTEvent},
+		{exact.Metrics.GapLongest, rough.Metrics.GapLongest},
+		{exact.Metrics.TPOT, rough.Metrics.TPOT},
+		{exact.Metrics.TokenPace, rough.Metrics.TokenPace},
+		{exact.Metrics.EvenGap, rough.Metrics.EvenGap},
+		{exact.Metrics.NormalizedLatency, rough.Metrics.NormalizedLatency},
+		{exact.Metrics.E2E, rough.Metrics.E2E},
 	} {
 		if p[0] == nil || p[1] == nil {
 			continue

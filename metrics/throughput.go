@@ -15,6 +15,7 @@ type tally struct {
 	known      bool  // the recording names its window
 
 	measured, sent    int64
+	unsent            int64 // measured requests that never left, though no connection failed
 	firstDue, lastEnd int64 // of measured requests
 	outcomes, finish  map[string]int64
 	failures          map[failureClass]*Failure
@@ -60,8 +61,11 @@ func (y *tally) countMeasured(a *answer) {
 	if e2e, ok := a.e2e(); ok {
 		y.lastEnd = max(y.lastEnd, t.Due+e2e)
 	}
-	if t.Sent.OK {
+	switch {
+	case t.Sent.OK:
 		y.sent++
+	case t.FailedAt != recording.AtConnect && t.FailedAt != recording.AtTLS:
+		y.unsent++
 	}
 	y.outcomes[a.outcome]++
 	if t.FinishReason != "" {

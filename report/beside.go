@@ -133,8 +133,14 @@ func sameLoad(rs []*metrics.Result) string {
 
 func runsBlock(rs []*metrics.Result, names, legends []string) block {
 	b := block{title: "Runs", table: &table{columns: []column{
-		{head: "run", left: true}, {head: "offered/s"}, {head: "achieved/s"}, {head: "ok"}, {head: "failed"},
-		{head: "lateness p99", drop: 1}, {head: "window"}, {head: "target", left: true, flex: true},
+		{head: "run", left: true},
+		{head: "offered/s"},
+		{head: "achieved/s"},
+		{head: "ok"},
+		{head: "failed"},
+		{head: "lateness p99", drop: 1},
+		{head: "window"},
+		{head: "target", left: true, flex: true},
 	}}}
 	for i, r := range rs {
 		v := verdict(r)
@@ -238,8 +244,10 @@ func appendComparison(all []comparison, label, unit string, dists []*metrics.Dis
 	if dists[i].Better == "higher" {
 		p, extreme = 0.01, "min"
 	}
-	c := comparison{label: label, unit: unit,
-		median: quantileContrast(dists, 0.5), tail: quantileContrast(dists, p), mean: plainContrast(dists, "mean")}
+	c := comparison{
+		label: label, unit: unit,
+		median: quantileContrast(dists, 0.5), tail: quantileContrast(dists, p), mean: plainContrast(dists, "mean"),
+	}
 	// A tail that not every run can state says less than the extremes.
 	if slices.ContainsFunc(c.tail.readings, func(r reading) bool { return r.value == nil }) {
 		c.tail = plainContrast(dists, extreme)

@@ -48,8 +48,10 @@ type row struct {
 }
 
 func (c *longForm) row(r row) {
-	c.out.Write([]string{c.run, r.metric, r.unit, r.stat, number(r.p), number(r.value), number(r.low), number(r.high),
-		integer(r.n), integer(r.missing), r.status})
+	c.out.Write([]string{
+		c.run, r.metric, r.unit, r.stat, number(r.p), number(r.value), number(r.low), number(r.high),
+		integer(r.n), integer(r.missing), r.status,
+	})
 }
 
 // figure writes a row of one value, or none where it is absent.

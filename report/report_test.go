@@ -48,8 +48,10 @@ func golden(t *testing.T, file string, got []byte) {
 func broken() *metrics.Result {
 	r := sample("broken", false)
 	r.Outcomes = map[string]int64{"ok": 210, "http_error": 390}
-	r.Failures = []metrics.Failure{{Outcome: "http_error", FailedAt: "headers", HTTPStatus: 401, Count: 390,
-		Error: "401 Unauthorized:\x1b[2J set\nan API key"}}
+	r.Failures = []metrics.Failure{{
+		Outcome: "http_error", FailedAt: "headers", HTTPStatus: 401, Count: 390,
+		Error: "401 Unauthorized:\x1b[2J set\nan API key",
+	}}
 	r.Run.Interrupted = "more than 50 % of the requests had failed"
 	r.Health.ClientBound, r.Health.Reasons = true, []string{"the tool used 1.9 of 2 cores"}
 	return r
@@ -201,9 +203,13 @@ func TestNeeded(t *testing.T) {
 
 func TestSideBySide(t *testing.T) {
 	d := func(value, low, high float64) *metrics.Dist {
-		return &metrics.Dist{Unit: "ns", Better: "lower", N: 600, NRequests: 600, Mean: ptr(value), Max: ptr(value),
-			Quantiles: []metrics.Quantile{{P: 0.5, Value: value, Low: ptr(low), High: ptr(high), Status: "ok"},
-				{P: 0.99, Value: value, Low: ptr(low), High: ptr(high), Status: "ok"}}}
+		return &metrics.Dist{
+			Unit: "ns", Better: "lower", N: 600, NRequests: 600, Mean: ptr(value), Max: ptr(value),
+			Quantiles: []metrics.Quantile{
+				{P: 0.5, Value: value, Low: ptr(low), High: ptr(high), Status: "ok"},
+				{P: 0.99, Value: value, Low: ptr(low), High: ptr(high), Status: "ok"},
+			},
+		}
 	}
 	for _, c := range []struct {
 		name             string

@@ -32,8 +32,10 @@ func dist(unit, better string, missing int64, values ...float64) *metrics.Dist {
 	}
 	for _, p := range ps {
 		v := values[int(math.Ceil(n*p-1e-9))-1]
-		q := metrics.Quantile{P: p, Value: v, Low: ptr(v * 0.95), High: ptr(v * 1.05), Tau: ptr(1.0), NEff: n,
-			Rule: "order statistics", Status: "assumed"}
+		q := metrics.Quantile{
+			P: p, Value: v, Low: ptr(v * 0.95), High: ptr(v * 1.05), Tau: ptr(1.0), NEff: n,
+			Rule: "order statistics", Status: "assumed",
+		}
 		if n*min(p, 1-p) < 5-1e-9 {
 			q.Status, q.Low, q.High = "insufficient", nil, nil
 		} else if p > 0.98 {
@@ -79,11 +81,15 @@ func sample(name string, freezes bool) *metrics.Result {
 	r := &metrics.Result{
 		Schema: "fermata.result/1",
 		Tool:   metrics.Tool{Name: "fermata", Version: "v0.1.0"},
-		Run: metrics.Run{Name: name, Target: "http://127.0.0.1:8000/v1", Model: "tiny-135m", Seed: ptr(uint64(7)),
-			Labels: map[string]string{"server": "llama.cpp b6000", "schedule": "poisson"}},
+		Run: metrics.Run{
+			Name: name, Target: "http://127.0.0.1:8000/v1", Model: "tiny-135m", Seed: ptr(uint64(7)),
+			Labels: map[string]string{"server": "llama.cpp b6000", "schedule": "poisson"},
+		},
 		Window: metrics.Window{StartNs: 6e9, EndNs: 156e9, Why: "600 measured requests", TimeScale: 1},
-		Load: metrics.Load{OfferedRPS: ptr(4.0), AchievedRPS: ptr(3.99), Sent: 599, Measured: 600, InFlightMax: 14,
-			InFlightMean: ptr(5.21), Lateness: dist("ns", "lower", 1, spread(599, 30e3, 210e3)...)},
+		Load: metrics.Load{
+			OfferedRPS: ptr(4.0), AchievedRPS: ptr(3.99), Sent: 599, Measured: 600, InFlightMax: 14,
+			InFlightMean: ptr(5.21), Lateness: dist("ns", "lower", 1, spread(599, 30e3, 210e3)...),
+		},
 		Outcomes: map[string]int64{"ok": 588, "http_error": 9, "timeout": 2, "not_sent": 1},
 		Failures: []metrics.Failure{
 			{Outcome: "http_error", FailedAt: "headers", HTTPStatus: 503, Count: 9, Error: "503 Service Unavailable: queue full"},
@@ -108,26 +114,36 @@ func sample(name string, freezes bool) *metrics.Result {
 			OutputTokens:      dist("tokens", "", 10, spread(588, 60, 120)...),
 		},
 		Stalls: &metrics.Stalls{PaceNs: 166_666_667, RequestsWithAny: stalled, Share: float64(stalled) / 588},
-		Throughput: metrics.Throughput{RequestsPerS: ptr(3.92), OutputTokensPerSFinished: ptr(352.8),
-			OutputTokensPerSArrived: ptr(353.1), InputTokensPerS: ptr(2007.0)},
+		Throughput: metrics.Throughput{
+			RequestsPerS: ptr(3.92), OutputTokensPerSFinished: ptr(352.8),
+			OutputTokensPerSArrived: ptr(353.1), InputTokensPerS: ptr(2007.0),
+		},
 		FluidRate: []metrics.FluidRate{
-			{Variant: "decode", GapNs: ptr(int64(20_833_334)), TokensPS: ptr(1e9 / 20_833_334), Share: 0.99, Index: 0.9, Feasible: true,
-				Low: ptr(44.0), High: ptr(49.0)},
+			{
+				Variant: "decode", GapNs: ptr(int64(20_833_334)), TokensPS: ptr(1e9 / 20_833_334), Share: 0.99, Index: 0.9, Feasible: true,
+				Low: ptr(44.0), High: ptr(49.0),
+			},
 			{Variant: "first_token", Share: 0.99, Index: 0.9},
 		},
 		Rates: metrics.Rates{TPOT: ptr(48.5), TailTBT: ptr(1e9 / tail), Fluid: ptr(48.0)},
-		Goodput: []metrics.Goodput{{Objective: "ttft<=500ms and tbt.p99<=50ms @99%", RequestsS: ptr(3.7), TokensS: ptr(333.0),
-			Share: 0.925, ShareLow: ptr(0.9), ShareHigh: ptr(0.944)}},
+		Goodput: []metrics.Goodput{{
+			Objective: "ttft<=500ms and tbt.p99<=50ms @99%", RequestsS: ptr(3.7), TokensS: ptr(333.0),
+			Share: 0.925, ShareLow: ptr(0.9), ShareHigh: ptr(0.944),
+		}},
 		SLO: []metrics.Verdict{
 			{Objective: "ttft<=500ms @p90", Verdict: "met", Value: ptr(292e6), Low: ptr(280e6), High: ptr(301e6), Unit: "ns", Status: "assumed"},
 			{Objective: "tbt<=50ms @p99", Verdict: "met", Value: ptr(tail), Low: ptr(tail * 0.95), High: ptr(tail * 1.05), Unit: "ns", WithoutIt: 2, Status: "assumed"},
 		},
 		SameEventShare: ptr(0.031), SameReadShare: ptr(0.12),
-		Health: metrics.Health{ExactShare: ptr(0.9996), BoundWidth: dist("ns", "lower", 0, spread(500, 20e3, 90e3)...),
-			ReadLag: dist("ns", "lower", 0, spread(5000, 2e3, 60e3)...), CPUMax: ptr(0.21), GCPauseMax: ptr(int64(180_000))},
-		Warnings: []metrics.Warning{{Code: "usage_shared",
+		Health: metrics.Health{
+			ExactShare: ptr(0.9996), BoundWidth: dist("ns", "lower", 0, spread(500, 20e3, 90e3)...),
+			ReadLag: dist("ns", "lower", 0, spread(5000, 2e3, 60e3)...), CPUMax: ptr(0.21), GCPauseMax: ptr(int64(180_000)),
+		},
+		Warnings: []metrics.Warning{{
+			Code: "usage_shared",
 			Text: "in 212 answers one event brought several tokens, and the server did not say how many: they were shared out by bytes of text",
-			Help: "ask the server for token ids or logprobs if gaps within such events matter"}},
+			Help: "ask the server for token ids or logprobs if gaps within such events matter",
+		}},
 	}
 	if freezes {
 		r.Metrics.StallPosition = dist("tokens", "", 0, spread(288, 40, 60)...)
@@ -145,14 +161,20 @@ func sample(name string, freezes bool) *metrics.Result {
 		{Value: 1e9, Share: 0, ShareWithMissing: 10.0 / 600, High: ptr(0.006), Low: ptr(0.0)},
 		{Value: 5e9, Share: 0, ShareWithMissing: 10.0 / 600, High: ptr(0.006), Low: ptr(0.0)},
 	}
-	r.Metrics.GapLongest.Over = []metrics.Over{{Value: 1e9, Share: float64(stalled) / 588 / 2, ShareWithMissing: (float64(stalled)/2 + 10) / 600,
-		Low: ptr(float64(stalled) / 600 / 2.2), High: ptr(float64(stalled) / 600 / 1.8)}, {Value: 5e9}}
+	r.Metrics.GapLongest.Over = []metrics.Over{{
+		Value: 1e9, Share: float64(stalled) / 588 / 2, ShareWithMissing: (float64(stalled)/2 + 10) / 600,
+		Low: ptr(float64(stalled) / 600 / 2.2), High: ptr(float64(stalled) / 600 / 1.8),
+	}, {Value: 5e9}}
 	for _, gap := range []int64{25e6, 100e6} {
-		r.Fluidity = append(r.Fluidity, metrics.Fluidity{Variant: "decode", TargetGapNs: gap, Carry: "unlimited",
-			Index: dist("1", "higher", 0, slices.Clone(fluid)...), ShareAtLeast0_9: ptr(float64(good) / 600), Met: 51_000, Missed: 1000})
+		r.Fluidity = append(r.Fluidity, metrics.Fluidity{
+			Variant: "decode", TargetGapNs: gap, Carry: "unlimited",
+			Index: dist("1", "higher", 0, slices.Clone(fluid)...), ShareAtLeast0_9: ptr(float64(good) / 600), Met: 51_000, Missed: 1000,
+		})
 	}
-	r.Fluidity = append(r.Fluidity, metrics.Fluidity{Variant: "first_token", TargetGapNs: 100e6, Carry: "unlimited",
+	r.Fluidity = append(r.Fluidity, metrics.Fluidity{
+		Variant: "first_token", TargetGapNs: 100e6, Carry: "unlimited",
 		Deadline: &metrics.Deadline{Shape: "fixed", Text: "fixed:300ms", Source: "given"}, SlackNs: ptr(int64(0)),
-		Index: dist("1", "higher", 0, slices.Clone(fluid)...), ShareAtLeast0_9: ptr(float64(good) / 600), Met: 51_500, Missed: 1100})
+		Index: dist("1", "higher", 0, slices.Clone(fluid)...), ShareAtLeast0_9: ptr(float64(good) / 600), Met: 51_500, Missed: 1100,
+	})
 	return r
 }

@@ -171,7 +171,8 @@ func exceedances(r *metrics.Result) block {
 			}
 			t.rows = append(t.rows, []cell{
 				text(x.label), text(bound), text(term.Percent(o.Share)),
-				{text: interval("share", o.Low, o.High), tone: term.Faint}, text(term.Percent(o.ShareWithMissing)),
+				{text: interval("share", o.Low, o.High), tone: term.Faint},
+				text(term.Percent(o.ShareWithMissing)),
 			})
 		}
 	}

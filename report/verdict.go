@@ -25,7 +25,7 @@ func verdict(r *metrics.Result) fact {
 	switch {
 	case measured == 0:
 		f = fact{text: "Nothing was measured: no request was due in the measured phase.", tone: term.Bad}
-	case 2*bad > measured:
+	case invalid(r):
 		f = fact{tone: term.Bad, text: fmt.Sprintf(
 			"Not a measurement of the server's speed: %s of %s requests failed (%s).",
 			term.Count(bad), term.Count(measured), term.Percent(float64(bad)/float64(measured)))}
@@ -43,12 +43,17 @@ func verdict(r *metrics.Result) fact {
 		before = append(before, "Client-bound, so not a claim about the server.")
 		f.tone = term.Bad
 	}
-	if 2*bad > measured { // that comes before everything else
+	if invalid(r) { // that comes before everything else
 		f.text = strings.Join(append([]string{f.text}, before...), " ")
 	} else {
 		f.text = strings.Join(append(before, f.text), " ")
 	}
 	return f
+}
+
+// invalid says that so much failed that the rest says nothing of speed.
+func invalid(r *metrics.Result) bool {
+	return 2*failed(r) > r.Load.Measured || slices.ContainsFunc(r.Warnings, func(w metrics.Warning) bool { return w.Code == "not_a_measurement" })
 }
 
 // objectives sums up verdicts, the worst first.
@@ -130,7 +135,7 @@ func judgement(v *metrics.Verdict) string {
 	}
 	if v.Status == statusAssumed {
 		parts = append(parts, "~ interval as if requests were independent")
-	} else if v.Status == statusInsufficient {
+	} else if v.Status == statusInsufficient && v.Verdict == metrics.Open {
 		parts = append(parts, "too few requests to judge by")
 	}
 	return strings.Join(parts, " · ")
@@ -162,7 +167,8 @@ func outcomes(r *metrics.Result) block {
 			status = fmt.Sprint(f.HTTPStatus)
 		}
 		b.table.rows = append(b.table.rows, []cell{
-			{text: f.Outcome, tone: term.Bad}, text(orNone(f.FailedAt)), text(status), text(term.Count(f.Count)),
+			{text: f.Outcome, tone: term.Bad},
+			text(orNone(f.FailedAt)), text(status), text(term.Count(f.Count)),
 			text(term.Count(f.Tokens)), text(orNone(term.Plain(f.Error))),
 		})
 	}

@@ -66,11 +66,13 @@ func TestTimesOfTokens(t *testing.T) {
 		{"burst", "{ttft: 200ms, gap: 80ms, per_chunk: 4}", 10, []arrival{{200 * ms, 4}, {280 * ms, 4}, {360 * ms, 2}}, "length"},
 		{
 			"freeze", "{ttft: 200ms, gap: 20ms, freeze: [{at: 2, for: 1500ms}, {at: 3, for: 0s}]}", 5,
-			[]arrival{{200 * ms, 1}, {220 * ms, 1}, {1720 * ms, 1}, {1720 * ms, 1}, {1740 * ms, 1}}, "length",
+			[]arrival{{200 * ms, 1}, {220 * ms, 1}, {1720 * ms, 1}, {1720 * ms, 1}, {1740 * ms, 1}},
+			"length",
 		},
 		{
 			"freeze inside a chunk", "{gap: 80ms, per_chunk: 4, freeze: [{at: 6, for: 1s}, {at: 7, for: 2s}]}", 9,
-			[]arrival{{0, 4}, {2000 * ms, 4}, {2080 * ms, 1}}, "length",
+			[]arrival{{0, 4}, {2000 * ms, 4}, {2080 * ms, 1}},
+			"length",
 		},
 	}
 	for _, test := range tests {

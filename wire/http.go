@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -63,7 +64,7 @@ func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
 	if err != nil {
 		return x.fail(recording.AtConnect, err)
 	}
-	hr.Header = req.Header
+	hr.Header = again(req.Header)
 	resp, err := h.inner.RoundTrip(hr)
 	if err != nil {
 		return x.fail(x.reached(), cause(ctx, err))
@@ -74,6 +75,22 @@ func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
 	return x.read(ctx, resp, *buf)
 }
 
+// again lets net/http send a request anew, on another connection, where a kept
+// one turns out to be closed before a byte of the answer came: some servers close
+// after each stream although they promise to keep the connection, and whoever
+// asks at once loses that race. On a new connection nothing is sent twice. The
+// key without a value asks for it and does not go out.
+func again(h http.Header) http.Header {
+	h = maps.Clone(h)
+	if h == nil {
+		h = http.Header{}
+	}
+	if _, ok := h["Idempotency-Key"]; !ok {
+		h["Idempotency-Key"] = nil
+	}
+	return h
+}
+
 // An exchange is one request under way.
 type exchange struct {
 	clock Clock
@@ -82,6 +99,7 @@ type exchange struct {
 	mu        sync.Mutex // the hooks run on net/http's goroutines
 	step      recording.Step
 	conn      *conn
+	sentOn    *conn // the connection that sent is about
 	connected recording.Maybe[int64]
 	sent      recording.Maybe[int64]
 	flushing  bool // the request is written but for net/http's buffer
@@ -96,7 +114,7 @@ func (x *exchange) hooks() *httptrace.ClientTrace {
 		GotConn: func(info httptrace.GotConnInfo) {
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			x.step = recording.AtSend
+			x.step, x.flushing = recording.AtSend, false
 			x.conn = below(info.Conn)
 			x.connected = recording.Maybe[int64]{}
 			if !info.Reused {
@@ -149,15 +167,19 @@ func (x *exchange) reached() recording.Step {
 }
 
 // tellSent tells the sink once when the request left. A server may answer
-// before net/http reports the write, so it is called from both sides.
+// before net/http reports the write, so it is called from both sides. Of a
+// request that was sent anew the result has the last time.
 func (x *exchange) tellSent() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.told || x.conn == nil {
+	if x.conn == nil || x.sentOn == x.conn {
+		return
+	}
+	x.sentOn, x.sent = x.conn, recording.Some(x.conn.left())
+	if x.told {
 		return
 	}
 	x.told = true
-	x.sent = recording.Some(x.conn.left())
 	x.sinkErr = x.sink.Sent(x.sent.V, x.connected)
 }
 

@@ -16,7 +16,7 @@ func newDemo(s streams) *cobra.Command {
 		Long: `Demo starts two servers of its own on 127.0.0.1 and offers both the same load.
 Their TPOT and normalized latency agree; one of them freezes every reader for two
 seconds. The report shows which metrics saw it. It takes half a minute.`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the two recordings (default runs/TIME-demo)")
 	addFormat(c, &format)

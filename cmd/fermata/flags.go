@@ -33,6 +33,9 @@ func addSpecFlags(c *cobra.Command, wanted func(spec.Flag) bool) specFlags {
 		default:
 			c.Flags().String(f.Name, "", f.Usage)
 		}
+		if values := f.Values(); values != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
 	}
 	return all
 }
@@ -40,6 +43,7 @@ func addSpecFlags(c *cobra.Command, wanted func(spec.Flag) bool) specFlags {
 // settings are the flags that were given, and those of --set, in order.
 func (all specFlags) settings(c *cobra.Command, set []string) ([]conf.Setting, error) {
 	var sets []conf.Setting
+	var mistake error
 	c.Flags().Visit(func(f *pflag.Flag) {
 		def, ok := all[f.Name]
 		if !ok {
@@ -47,12 +51,18 @@ func (all specFlags) settings(c *cobra.Command, set []string) ([]conf.Setting, e
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			for _, v := range list.GetSlice() {
+				if def.Path == "target.headers" && !strings.ContainsAny(v, ":=") {
+					mistake = usagef("--header takes \"Name: value\", and one that was given has no colon") // it may be a key: not repeated
+				}
 				sets = append(sets, def.Setting(v))
 			}
 			return
 		}
 		sets = append(sets, def.Setting(f.Value.String()))
 	})
+	if mistake != nil {
+		return nil, mistake
+	}
 	for _, text := range set {
 		one, err := spec.Set(text)
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fermata/experiment"
 	"fermata/internal/conf"
 )
 
@@ -59,7 +60,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	s := streams{stdout, stderr}
 	root := newRoot(s)
 	root.SetArgs(args)
-	return s.exit(root.ExecuteContext(context.Background()))
+	c, err := root.ExecuteContextC(context.Background())
+	return s.exit(err, c.CommandPath())
 }
 
 func newRoot(s streams) *cobra.Command {
@@ -81,33 +83,76 @@ Measure one:
 		SilenceUsage:  true,
 		Version:       version(),
 		Args:          cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			_ = c.Usage()
-			return usagef("a command is missing, such as `fermata demo`")
-		},
+		RunE:          func(*cobra.Command, []string) error { return usagef("a command is missing, such as `fermata demo`") },
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetVersionTemplate("fermata {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newDemo(s), newRun(s), newServe(s), newReport(s), newRecover(s))
-	for _, c := range root.Commands() {
-		args := c.Args
-		c.Args = func(c *cobra.Command, list []string) error {
-			if args == nil {
-				return nil
-			}
-			if err := args(c, list); err != nil {
-				return usageError{err}
-			}
-			return nil
-		}
+	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
+		c.Args, c.RunE = cobra.ArbitraryArgs, func(_ *cobra.Command, args []string) error { return noShell(args) }
 	}
 	return root
 }
 
-// exit says what went wrong and gives the process its code.
-func (s streams) exit(err error) int {
+// newHelp is cobra's help, which would not say that a command does not exist.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return names(root), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no command %q", strings.Join(args, " "))
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+// names are the commands that help tells of.
+func names(root *cobra.Command) []string {
+	var all []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			all = append(all, c.Name())
+		}
+	}
+	return all
+}
+
+func noShell(args []string) error {
+	if len(args) == 0 {
+		return usagef("name a shell: bash, fish, powershell or zsh")
+	}
+	return usagef("there is no completion for %q: name one of bash, fish, powershell, zsh", args[0])
+}
+
+// takes says how many arguments a command takes; most is -1 for any number.
+func takes(fewest, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n >= fewest && (most < 0 || n <= most):
+			return nil
+		case most == 0:
+			return usagef("`%s` takes no arguments, not %q", c.CommandPath(), args[0])
+		case most < 0:
+			return usagef("`%s` takes %s", c.CommandPath(), what)
+		default:
+			return usagef("`%s` takes %s, not %d", c.CommandPath(), what, n)
+		}
+	}
+}
+
+// exit says what went wrong with the command and gives the process its code.
+func (s streams) exit(err error, command string) int {
 	var code status
 	var mistakes conf.Mistakes
 	var usage usageError
@@ -125,9 +170,12 @@ func (s streams) exit(err error) int {
 		}
 		return exitUsage
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
-		s.say("fermata: %s", err)
-		s.say("See `fermata --help`.")
+		s.say("fermata: %s", strings.Join(strings.Fields(err.Error()), " ")) // cobra's has several lines
+		s.say("See `%s --help`.", command)
 		return exitUsage
+	case errors.Is(err, experiment.ErrInterrupted):
+		s.say("fermata: %s", err)
+		return exitInterrupted
 	}
 	s.say("fermata: %s", err)
 	var hint interface{ Hint() string }

@@ -18,7 +18,7 @@ side. RUN is a run's folder, or a requests.parquet.`,
 		Example: `  fermata report runs/20261129-120000
   fermata report runs/a runs/b --slo "ttft<=1s @99%" --target-gap 33ms
   fermata report runs/a -o json > result.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes(1, -1, "one RUN or more"),
 	}
 	flags := addSpecFlags(c, isJudging)
 	addFormat(c, &format)

@@ -37,7 +37,7 @@ kept and reported.`,
   fermata run https://api.example.com/v1 --model m --api-key-env KEY --rate 0.5 \
       --slo "ttft<=2s and tbt.p99<=100ms @99%"
   fermata run experiment.yaml --set schedule.rate=8`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "one URL or run file"),
 	}
 	flags := addSpecFlags(c, func(spec.Flag) bool { return true })
 	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the run file, such as schedule.rate=4")
@@ -120,7 +120,7 @@ func verdict(d *experiment.Done) error {
 
 // judged is the exit code that a result alone asks for.
 func judged(r *metrics.Result) error {
-	missed, open := r.Outcomes["ok"] == 0, r.Health.ClientBound
+	missed, open := r.Outcomes["ok"] == 0, r.Health.ClientBound || r.Run.Interrupted == load.TooManyFailed
 	for _, v := range r.SLO {
 		missed = missed || v.Verdict == "missed"
 		open = open || v.Verdict == "open"

@@ -23,7 +23,7 @@ times: bursts, freezes, errors, cut streams. With --truth it logs when it really
 sent each of them, so that any client can be checked. docs/serve.md has the
 script language.`,
 		Example: `  fermata serve --script freeze.yaml --truth truth.jsonl`,
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&script, "script", "", "`FILE` with the script")
 	c.Flags().StringVar(&truth, "truth", "", "`FILE` for a JSON line a request: when each event was sent")

@@ -1,0 +1,113 @@
+package load
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"fermata/dialect"
+	"fermata/recording"
+	"fermata/schedule"
+	"fermata/serve"
+	"fermata/wire"
+	"fermata/workload"
+)
+
+// slack is the time between a server's stamp and its write.
+const slack = 500 * int64(time.Microsecond)
+
+// Each arrival's stamp against the server's own log: it never came before it was
+// sent, and it was sent within the stamp's stated bound. Where the scheduler took
+// the server away between its stamp and its write, the bound cannot know it; that
+// is rare, and short.
+func TestEveryStampAgainstTheTruth(t *testing.T) {
+	each := map[string]any{"stream_options": map[string]any{"include_usage": true, "continuous_usage_stats": true}}
+	for _, c := range []struct {
+		name, model string
+		events      int
+		perEvent    int32
+	}{
+		{"plain", "{ttft: 30ms, gap: 10ms, tokens: 40}", 40, 1},
+		{"bursts", "{ttft: 30ms, gap: 25ms, per_chunk: 4, tokens: 40}", 10, 4},
+		{"a freeze", "{ttft: 10ms, gap: 8ms, tokens: 20, freeze: [{at: 10, for: 200ms}]}", 20, 1},
+	} {
+		for _, streams := range []int{1, 4} {
+			t.Run(c.name, func(t *testing.T) {
+				url, truth := scripted(t, c.model)
+				j := job(t, url, newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: streams, Requests: int64(2 * streams), Warmup: "0", Drain: "quiet"})
+				j.Dialect = chat(t, dialect.Options{Model: "m", Body: each})
+				j.Prompts = long{j.Prompts, int32(c.events) * c.perEvent}
+				var clock wire.Clock
+				j.Started = func(c wire.Clock) { clock = c }
+				_, r := offer(t, j)
+				// The server tells wall-clock time, which may be adjusted under way.
+				drift := time.Now().UnixNano() - clock.ZeroWallNs() - clock.Now()
+				drift = max(drift, -drift) + 1000
+				lines := map[string]serve.Truth{}
+				for _, line := range truth.wait(t, len(r.traces)) {
+					lines[line.ID] = line
+				}
+				b := bounds{zero: clock.ZeroWallNs(), drift: drift}
+				for i := range r.traces {
+					tr := &r.traces[i]
+					line, ok := lines[tr.ResponseID]
+					if !ok || tr.Outcome != recording.OK || tr.Len() != c.events || len(line.Events) != c.events {
+						t.Fatalf("request %d: %s %q, %d arrivals of %d events", tr.Index, tr.Outcome, tr.Error, tr.Len(), len(line.Events))
+					}
+					if want := slices.Repeat([]int32{c.perEvent}, c.events); !slices.Equal(tr.Tokens, want) {
+						t.Errorf("request %d: tokens %v", tr.Index, tr.Tokens)
+					}
+					b.check(t, tr, &line)
+				}
+				b.report(t)
+			})
+		}
+	}
+}
+
+// bounds counts how stamps keep theirs.
+type bounds struct {
+	zero, drift int64
+	n, outside  int
+	late        []int64 // stamp - truth
+	width       []int64
+}
+
+func (b *bounds) check(t *testing.T, tr *recording.Trace, line *serve.Truth) {
+	t.Helper()
+	for i, when := range at(tr) {
+		sent := line.Events[i].SentNs - b.zero
+		if sent > when+b.drift {
+			t.Errorf("request %d, token %d: stamped %d ns before it was sent", tr.Index, i, sent-when)
+		}
+		b.n++
+		if sent < when-tr.StampErrorNs[i]-slack-b.drift {
+			b.outside++
+		}
+		b.late, b.width = append(b.late, when-sent), append(b.width, tr.StampErrorNs[i])
+	}
+	if got := line.ReceivedNs - b.zero; !tr.ServerReceived.OK || tr.ServerReceived.V != got || tr.Sent.V > got+b.drift {
+		t.Errorf("request %d: sent at %d, the server received it at %d and says %v", tr.Index, tr.Sent.V, got, tr.ServerReceived)
+	}
+}
+
+func (b *bounds) report(t *testing.T) {
+	t.Helper()
+	slices.Sort(b.late)
+	slices.Sort(b.width)
+	t.Logf("%d stamps, %d beyond their bound and 0.5 ms; stamp - truth: median %d ns, largest %d; bounds: median %d, largest %d",
+		b.n, b.outside, b.late[b.n/2], b.late[b.n-1], b.width[b.n/2], b.width[b.n-1])
+	if b.outside*10 > b.n {
+		t.Errorf("%d of %d stamps were sent earlier than their bound says", b.outside, b.n)
+	}
+}
+
+// long asks for answers of another length.
+type long struct {
+	Prompts
+	output int32
+}
+
+func (l long) At(index int64, prompt, _ int32) (q workload.Request, ok bool) {
+	return l.Prompts.At(index, prompt, l.output)
+}
