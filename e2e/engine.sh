@@ -34,6 +34,7 @@ install)
 run)
 	port=${2:?a port}
 	shift 2
+	[ -e "$root/llama/ok" ] || { echo "engine.sh: no engine in $root: run ./e2e/engine.sh install first" >&2; exit 1; }
 	exec "$root/llama/bin/python" e2e/llama_server.py --port "$port" "$@"
 	;;
 start)

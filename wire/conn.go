@@ -32,18 +32,30 @@ type conn struct {
 	clock Clock
 	stood int64 // when the connection stood
 
-	mu      sync.Mutex // after a body's end net/http's own goroutine reads ahead
-	reads   int32      // since the request was sent
-	at      int64      // stamp of the last read
-	firstAt int64      // stamp of the first read since the request was sent
-	lo      int64      // nothing of what was read since the last take arrived before
-	fresh   bool       // something was read since the last take
-	exact   bool       // by one read, which emptied the queue and has a kernel stamp
-	last    Stamp      // of the last take
-	wrote   int64      // stamp before the last write
-	after   func()     // called after a write; nil before the first request
+	mu   sync.Mutex // after a body's end net/http's own goroutine reads ahead
+	at   int64      // stamp of the last read
+	turn *turn      // of the request that has the connection
+
+	tls     bool    // TLS lies above
+	records records // of TLS, if any
 
 	reader reader // the system's way of reading, with a look at the empty queue
+}
+
+// A turn is what one request sees of its connection. net/http may hand the
+// connection to the next request as soon as it has read an answer's end, before
+// whoever asked has looked at the stamp of its last bytes.
+type turn struct {
+	c       *conn
+	reads   int32
+	at      int64  // stamp of the last read
+	firstAt int64  // stamp of the first read
+	lo      int64  // nothing of what was read since the last take arrived before
+	fresh   bool   // something was read since the last take
+	exact   bool   // by one read, which emptied the queue and has a kernel stamp
+	last    Stamp  // of the last take
+	wrote   int64  // stamp before the last write
+	after   func() // called after a write; may be nil
 }
 
 func newConn(c net.Conn, clock Clock) (net.Conn, error) {
@@ -56,15 +68,18 @@ func newConn(c net.Conn, clock Clock) (net.Conn, error) {
 		return nil, fmt.Errorf("wire: reach the socket: %w", err)
 	}
 	n := &conn{Conn: c, raw: raw, clock: clock, stood: clock.Now()}
+	n.turn = &turn{c: n} // a TLS handshake's, until the first request
 	n.reader.init(n)
 	return n, nil
 }
 
-// arm starts the count of reads for a new request, whose writes after is told of.
-func (c *conn) arm(after func()) {
+// begin gives the connection to a new request, whose writes after is told of.
+func (c *conn) begin(tls bool, after func()) *turn {
 	c.mu.Lock()
-	c.reads, c.firstAt, c.fresh, c.after = 0, 0, false, after
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.tls = tls
+	c.turn = &turn{c: c, at: c.at, last: Stamp{At: c.at}, after: after}
+	return c.turn
 }
 
 // Read implements net.Conn.
@@ -76,17 +91,20 @@ func (c *conn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, kernel := c.stamp(got)
+	alone := c.records.feed(b[:got.n]) || !c.tls
 	if at < c.at { // never backwards, though a user-time stamp may have been late
 		at, kernel = c.at, false
 	}
 	c.at = at
-	c.reads++
-	if c.firstAt == 0 {
-		c.firstAt = at
+	t := c.turn
+	t.at = at
+	t.reads++
+	if t.firstAt == 0 {
+		t.firstAt = at
 	}
-	c.exact = kernel && got.drained && !c.fresh
-	if !c.fresh {
-		c.lo, c.fresh = got.after, true
+	t.exact = kernel && alone && got.drained && !t.fresh
+	if !t.fresh {
+		t.lo, t.fresh = got.after, true
 	}
 	return got.n, err
 }
@@ -118,8 +136,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	for {
 		piece := b[done:min(len(b), done+writePiece)]
 		c.mu.Lock()
-		c.wrote = c.clock.Now()
-		after := c.after
+		c.turn.wrote = c.clock.Now()
+		after := c.turn.after
 		c.mu.Unlock()
 		n, err := c.Conn.Write(piece)
 		done += n
@@ -138,35 +156,35 @@ func (c *conn) Write(b []byte) (int, error) {
 // take is the stamp of what was read since the last take; where nothing was,
 // of the read before, which brought it. Nothing of an answer can have arrived
 // before its request was sent.
-func (c *conn) take(sent int64) Stamp {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.fresh {
-		c.last.ErrorNs = c.last.EarlierNs // its read was shared out already
-		return c.last
+func (t *turn) take(sent int64) Stamp {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if !t.fresh {
+		t.last.ErrorNs = t.last.EarlierNs // its read was shared out already
+		return t.last
 	}
-	c.fresh = false
-	c.last = Stamp{At: c.at, Read: c.reads, EarlierNs: c.at - min(c.at, max(c.lo, sent))}
-	c.last.ErrorNs = c.last.EarlierNs
-	if bound, ok := kernelStamps(); ok && c.exact {
-		c.last.ErrorNs = min(c.last.EarlierNs, bound)
+	t.fresh = false
+	t.last = Stamp{At: t.at, Read: t.reads, EarlierNs: t.at - min(t.at, max(t.lo, sent))}
+	t.last.ErrorNs = t.last.EarlierNs
+	if bound, ok := kernelStamps(); ok && t.exact {
+		t.last.ErrorNs = min(t.last.EarlierNs, bound)
 	}
-	return c.last
+	return t.last
 }
 
-func (c *conn) first() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.firstAt
+func (t *turn) first() int64 {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	return t.firstAt
 }
 
 // left is when the request left: before its last write, or where a server
 // answered sooner than that, when it did.
-func (c *conn) left() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.firstAt != 0 {
-		return min(c.wrote, c.firstAt)
+func (t *turn) left() int64 {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.firstAt != 0 && (t.wrote == 0 || t.firstAt < t.wrote) {
+		return t.firstAt
 	}
-	return c.wrote
+	return t.wrote
 }

@@ -98,8 +98,8 @@ type exchange struct {
 
 	mu        sync.Mutex // the hooks run on net/http's goroutines
 	step      recording.Step
-	conn      *conn
-	sentOn    *conn // the connection that sent is about
+	turn      *turn // on its connection
+	sentIn    *turn // the turn that sent is about
 	connected recording.Maybe[int64]
 	sent      recording.Maybe[int64]
 	flushing  bool // the request is written but for net/http's buffer
@@ -115,12 +115,13 @@ func (x *exchange) hooks() *httptrace.ClientTrace {
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.step, x.flushing = recording.AtSend, false
-			x.conn = below(info.Conn)
+			conn := below(info.Conn)
 			x.connected = recording.Maybe[int64]{}
 			if !info.Reused {
-				x.connected = recording.Some(x.conn.stood)
+				x.connected = recording.Some(conn.stood)
 			}
-			x.conn.arm(x.wrote)
+			_, tls := info.Conn.(*tls.Conn)
+			x.turn = conn.begin(tls, x.wrote)
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			x.mu.Lock()
@@ -172,10 +173,10 @@ func (x *exchange) reached() recording.Step {
 func (x *exchange) tellSent() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.conn == nil || x.sentOn == x.conn {
+	if x.turn == nil || x.sentIn == x.turn {
 		return
 	}
-	x.sentOn, x.sent = x.conn, recording.Some(x.conn.left())
+	x.sentIn, x.sent = x.turn, recording.Some(x.turn.left())
 	if x.told {
 		return
 	}
@@ -189,14 +190,14 @@ func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Re
 	if x.sinkErr != nil {
 		return x.fail(recording.AtMidStream, x.sinkErr)
 	}
-	at := x.conn.take(x.sent.V)
-	x.result.FirstByte = recording.Some(x.conn.first())
+	at := x.turn.take(x.sent.V)
+	x.result.FirstByte = recording.Some(x.turn.first())
 	if err := x.sink.Head(resp.StatusCode, resp.Header, at); err != nil {
 		return x.fail(recording.AtMidStream, err)
 	}
 	for {
 		n, err := resp.Body.Read(buf)
-		at = x.conn.take(x.sent.V)
+		at = x.turn.take(x.sent.V)
 		if err != nil {
 			at.ErrorNs = at.EarlierNs // the end came in the same read, after these bytes
 		}

@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// net/http gives a connection on as soon as it has read an answer's end. The
+// stamp of the last bytes is still that of the request that they answered.
+func TestStampOutlivesTheTurn(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	outer, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outer.Close()
+	peer, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	clock := NewClock()
+	c, err := newConn(outer, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := c.(*conn)
+	hear := func(text string) (sent int64) {
+		t.Helper()
+		time.Sleep(5 * time.Millisecond)
+		sent = clock.Now()
+		if _, err := io.WriteString(peer, text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, len(text))); err != nil {
+			t.Fatal(err)
+		}
+		return sent
+	}
+	first := one.begin(false, nil)
+	hear("a")
+	first.take(0)
+	sent := hear("b")
+	second := one.begin(false, nil) // before the first has looked
+	if at := first.take(0); at.Read != 2 || at.At < sent {
+		t.Errorf("the last stamp is %+v, sent at %d: it was the one before", at, sent)
+	}
+	if at := second.take(0); at.Read != 0 || second.first() != 0 {
+		t.Errorf("the second request begins with read %d", at.Read)
+	}
+	sent = hear("c")
+	if at := second.take(0); at.Read != 1 || at.At < sent || second.first() != at.At {
+		t.Errorf("the second request's first stamp is %+v, sent at %d", at, sent)
+	}
+	if at := first.take(0); at.Read != 2 {
+		t.Errorf("the first request's last read is %d", at.Read)
+	}
+}
