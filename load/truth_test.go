@@ -97,7 +97,7 @@ func (b *bounds) report(t *testing.T) {
 	slices.Sort(b.width)
 	t.Logf("%d stamps, %d beyond their bound and 0.5 ms; stamp - truth: median %d ns, largest %d; bounds: median %d, largest %d",
 		b.n, b.outside, b.late[b.n/2], b.late[b.n-1], b.width[b.n/2], b.width[b.n-1])
-	if b.outside*10 > b.n {
+	if b.outside*4 > b.n { // a busy machine takes away a few; a bound that is wrong, nearly all
 		t.Errorf("%d of %d stamps were sent earlier than their bound says", b.outside, b.n)
 	}
 }

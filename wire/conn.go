@@ -54,6 +54,7 @@ type turn struct {
 	fresh   bool   // something was read since the last take
 	exact   bool   // by one read, which emptied the queue and has a kernel stamp
 	last    Stamp  // of the last take
+	head    bool   // the last take was of a response's head: bytes of the body may share its read
 	wrote   int64  // stamp before the last write
 	after   func() // called after a write; may be nil
 }
@@ -160,16 +161,29 @@ func (t *turn) take(sent int64) Stamp {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	if !t.fresh {
-		t.last.ErrorNs = t.last.EarlierNs // its read was shared out already
+		if !t.head {
+			t.last.ErrorNs = t.last.EarlierNs // its read was shared out already
+		}
+		t.head = false
 		return t.last
 	}
-	t.fresh = false
+	t.fresh, t.head = false, false
 	t.last = Stamp{At: t.at, Read: t.reads, EarlierNs: t.at - min(t.at, max(t.lo, sent))}
 	t.last.ErrorNs = t.last.EarlierNs
 	if bound, ok := kernelStamps(); ok && t.exact {
 		t.last.ErrorNs = min(t.last.EarlierNs, bound)
 	}
 	return t.last
+}
+
+// takeHead is the stamp of a response's head. What the body holds of the same
+// read is taken by the next take, and ends later.
+func (t *turn) takeHead(sent int64) Stamp {
+	at := t.take(sent)
+	t.c.mu.Lock()
+	t.head = true
+	t.c.mu.Unlock()
+	return at
 }
 
 func (t *turn) first() int64 {

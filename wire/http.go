@@ -32,6 +32,7 @@ type HTTP struct {
 // NewHTTP is a transport whose stamps are on clock.
 func NewHTTP(clock Clock) *HTTP {
 	h := &HTTP{clock: clock}
+	kernelStamps() // found out now, before anything is timed
 	h.inner = &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         h.dial,
@@ -190,7 +191,7 @@ func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Re
 	if x.sinkErr != nil {
 		return x.fail(recording.AtMidStream, x.sinkErr)
 	}
-	at := x.turn.take(x.sent.V)
+	at := x.turn.takeHead(x.sent.V)
 	x.result.FirstByte = recording.Some(x.turn.first())
 	if err := x.sink.Head(resp.StatusCode, resp.Header, at); err != nil {
 		return x.fail(recording.AtMidStream, err)

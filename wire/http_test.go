@@ -306,3 +306,25 @@ func TestWaitUntil(t *testing.T) {
 	}
 	c.WaitUntil(c.Now()+int64(time.Hour), func() bool { return true })
 }
+
+// Tokens that come with a response's head in one read are stamped as well as any.
+func TestFirstTokenWithHead(t *testing.T) {
+	if _, ok := kernelStamps(); !ok {
+		t.Skip("this system's kernel does not stamp")
+	}
+	s := &teller{gap: 20 * time.Millisecond, n: 2}
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	h := NewHTTP(NewClock())
+	defer h.Close()
+	for range 5 { // a busy machine may part the head from the body, or read late
+		var got heard
+		if r := h.Exchange(t.Context(), post(srv.URL, ""), &got); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if got.head.Read == got.at[0].Read && got.at[0].ErrorNs < int64(time.Millisecond) {
+			return
+		}
+	}
+	t.Error("no first event in the read of its head had an exact stamp in five requests")
+}
