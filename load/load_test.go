@@ -190,7 +190,7 @@ func sum(tokens []int32) (n int32) {
 // job is one for a server at url, recorded on the tape.
 func job(t *testing.T, url string, record Recorder, when schedule.Options) Job {
 	t.Helper()
-	prompts, err := workload.Open(workload.Options{Input: 8, Output: tokens}, 1)
+	prompts, err := workload.Open(workload.Options{Input: workload.Tokens(8), Output: workload.Tokens(tokens)}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

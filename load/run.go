@@ -118,7 +118,7 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	watchers.Go(func() { r.obey(ctx, stop, over) })
 
 	r.offer(ahead)
-	r.awaitMeasured()
+	r.awaitAnswers()
 	r.stopSending("")
 	for range ahead { // until nobody draws from the schedule any more
 	}
@@ -209,9 +209,17 @@ func (r *run) drained() bool {
 	return r.tally.measuredLeft.Load() == 0 || r.clock.Now()-r.drainFrom.Load() > int64(drainLimit)
 }
 
-// awaitMeasured returns when the measured requests have ended or been cut.
-func (r *run) awaitMeasured() {
-	for r.tally.measuredLeft.Load() > 0 && r.ctx.Err() == nil {
+// awaitAnswers returns when the measured requests have ended or been cut. Where
+// somebody stopped the run, every answer under way is awaited.
+func (r *run) awaitAnswers() {
+	for r.ctx.Err() == nil {
+		left := r.tally.measuredLeft.Load()
+		if r.haltWhy.Load() != nil {
+			left = r.live().InFlight
+		}
+		if left == 0 {
+			return
+		}
 		time.Sleep(settled)
 	}
 }

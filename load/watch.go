@@ -2,6 +2,7 @@ package load
 
 import (
 	"cmp"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -61,6 +62,7 @@ func (r *run) sample(over <-chan struct{}) {
 			InFlight: l.InFlight, Waiting: l.Waiting, Tokens: l.Tokens,
 			LatenessMaxNs: r.tally.latenessMax.Swap(0),
 			CPU:           float64(u-used) / float64(now.Sub(at)), CoresFree: -1,
+			Cores:     int64(runtime.NumCPU()),
 			GCPauseNs: int64(gc.PauseTotal - pauses),
 		}
 		if f >= 0 {

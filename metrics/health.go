@@ -24,11 +24,9 @@ type instrument struct {
 }
 
 func readSamples(samples []recording.Sample) instrument {
-	// The samples do not say how many cores there are: at least as many as were
-	// ever in use by us or free.
-	cores := 1.0
+	cores := 1.0 // at least as many as were ever in use by us or free
 	for _, s := range samples {
-		cores = max(cores, s.CPU+max(0, s.CoresFree))
+		cores = max(cores, float64(s.Cores), s.CPU+max(0, s.CoresFree))
 	}
 	i := instrument{seconds: len(samples)}
 	for _, s := range samples {

@@ -346,10 +346,10 @@ func (c *cursor) meta() (Meta, error) {
 }
 
 // sampleInts are the integers of a sample in the order of the journal.
-func sampleInts(s *Sample) [10]*int64 {
+func sampleInts(s *Sample) [11]*int64 {
 	return [...]*int64{
 		&s.TimeNs, &s.Due, &s.Sent, &s.Finished, &s.Failed, &s.InFlight, &s.Waiting,
-		&s.Tokens, &s.LatenessMaxNs, &s.GCPauseNs,
+		&s.Tokens, &s.LatenessMaxNs, &s.GCPauseNs, &s.Cores,
 	}
 }
 

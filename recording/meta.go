@@ -29,5 +29,6 @@ type Sample struct {
 	LatenessMaxNs int64   `parquet:"lateness_max_ns"` // latest sending in this second
 	CPU           float64 `parquet:"cpu"`             // cores that this process used in this second
 	CoresFree     float64 `parquet:"cores_free"`      // cores that no one used; -1 where the system does not say
+	Cores         int64   `parquet:"cores"`           // cores that this process may use
 	GCPauseNs     int64   `parquet:"gc_pause_ns"`     // garbage collector's pauses in this second
 }
