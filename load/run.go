@@ -104,6 +104,7 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	r.ctx, r.cut = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cut(nil)
 
+	wire.Settle()
 	ahead := r.prepare() // the first requests stand ready at time zero
 	r.clock = wire.NewClock()
 	r.transport = j.Transport(r.clock)

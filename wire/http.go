@@ -32,7 +32,6 @@ type HTTP struct {
 // NewHTTP is a transport whose stamps are on clock.
 func NewHTTP(clock Clock) *HTTP {
 	h := &HTTP{clock: clock}
-	kernelStamps() // found out now, before anything is timed
 	h.inner = &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         h.dial,
@@ -46,6 +45,10 @@ func NewHTTP(clock Clock) *HTTP {
 	h.bufs.New = func() any { b := make([]byte, readSize); return &b }
 	return h
 }
+
+// Settle finds out what this system's stamps are worth, which takes some
+// milliseconds. A run does it before its clock starts.
+func Settle() { kernelStamps() }
 
 // Close closes idle connections.
 func (h *HTTP) Close() { h.inner.CloseIdleConnections() }
