@@ -30,7 +30,7 @@ var ranks = map[string]int{
 // doors says which packages may import a third-party library, and why it has
 // one door: so that it can be replaced, and so that its types do not spread.
 var doors = map[string][]string{
-	"github.com/parquet-go/parquet-go": {"recording"},
+	"github.com/parquet-go/parquet-go": {"recording", "workload"},
 	"go.yaml.in/yaml/v4":               {"internal/conf"},
 	"github.com/google/jsonschema-go":  {"internal/schema"},
 	"github.com/spf13/cobra":           {"cmd/fermata"},

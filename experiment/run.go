@@ -60,6 +60,12 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, note := range prompts.Notes() {
+		o.Say("%s", note)
+	}
+	if prompts.Synthetic() && s.Expect != "stop" {
+		t.options.IgnoreEOS = true // the lengths of answers are the workload's to say
+	}
 	if _, err := folder(o.Out, s.Name); err != nil {
 		return nil, err // before the server is asked anything
 	}
@@ -147,15 +153,19 @@ func (t *target) prepare(ctx context.Context, prompts *workload.Workload) error 
 		return err
 	}
 	t.identify(ctx, tr)
-	synthetic := t.spec.Workload.Dataset == ""
+	synthetic := prompts.Synthetic()
 	q, ok := prompts.At(0, 0, 0)
+	if err := prompts.Err(); err != nil {
+		return err
+	}
 	if !ok {
 		return errors.New("the workload has no requests")
 	}
 	words := prompts.Words()
 	if synthetic {
+		tokens := q.OutputTokens
 		q = prompts.Probe(words)
-		q.OutputTokens = int32(t.spec.Workload.Output)
+		q.OutputTokens = tokens
 	}
 	first, err := t.preflight(ctx, tr, clock, q)
 	if err != nil {
@@ -198,6 +208,9 @@ func record(ctx context.Context, dir string, t *target, prompts *workload.Worklo
 		job.Live = func(l load.Live) { o.Live(l, plan) }
 	}
 	end, err := load.Run(ctx, o.Stop, job)
+	if err == nil {
+		err = prompts.Err()
+	}
 	if err != nil {
 		return end, unfinished(dir, errors.Join(err, rec.Abandon()))
 	}
@@ -271,6 +284,9 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 	}
 	r, err := metrics.Evaluate(rec, meta, samples, judge)
 	if err != nil {
+		return nil, fmt.Errorf("judging %s: %w", dir, err)
+	}
+	if r.Load.Arrivals, err = arrivals(rec, s); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	r.Tool = metrics.Tool{Name: "fermata", Version: version}

@@ -59,7 +59,7 @@ func newTarget(s *spec.Run, getenv func(string) string, version string, say func
 	for name, value := range headers {
 		t.header.Set(name, value)
 	}
-	t.options.IgnoreEOS = s.Expect != "stop" && (s.Workload.Output > 0 || s.Workload.Dataset == "")
+	t.options.IgnoreEOS = s.Expect != "stop" && (s.Workload.Output != "" || s.Workload.Dataset == "")
 	d, err := dialect.New(t.options)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (t *target) yield(trace *recording.Trace) bool {
 // calibrate fits the length of synthetic prompts to the server's own count of
 // their tokens, from the preflight and at most two more requests.
 func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Clock, w *workload.Workload, words int, first recording.Trace) error {
-	wanted := t.spec.Workload.Input
+	wanted, _ := w.Typical()
 	if !first.Prompt.Reported.OK {
 		t.say("the server reports no usage: prompts of %d words stand for %d tokens, uncalibrated", words, wanted)
 		return nil

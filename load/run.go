@@ -21,6 +21,7 @@ const (
 	drainLimit = 30 * time.Second // how long load goes on after the measured phase
 	graceLimit = 30 * time.Second // how long a stopped run waits for its answers
 	settled    = 2 * time.Millisecond
+	thinkSlice = 100 * time.Millisecond // how long a thinking user may not notice that the run is over
 )
 
 // Prompts is what is asked: the request of each place in the schedule; ok is
@@ -81,7 +82,8 @@ type run struct {
 	mu       sync.Mutex
 	inFlight map[*flight]struct{}
 
-	next      sync.Mutex  // guards the schedule in a closed loop
+	next      sync.Mutex // guards the schedule in a closed loop, and lastDue
+	lastDue   int64
 	draining  atomic.Bool // every measured request is due
 	drainFrom atomic.Int64
 	lastEnd   atomic.Int64 // of a measured request
@@ -134,8 +136,8 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 func (r *run) offer(ahead <-chan prepared) {
 	if n := r.Schedule.Users(); n > 0 {
 		var users sync.WaitGroup
-		for range n {
-			users.Go(r.user)
+		for number := range n {
+			users.Go(func() { r.user(number) })
 		}
 		users.Wait()
 		return
@@ -171,11 +173,22 @@ func (r *run) pace(ahead <-chan prepared) {
 	r.startDrain()
 }
 
-// user is one of a closed loop: it asks again as soon as it has its answer.
-func (r *run) user() {
-	for !r.halted() {
+// user is one of a closed loop: it asks again when it has its answer and has
+// thought.
+func (r *run) user(number int) {
+	free := int64(0)
+	for turn := int64(0); ; turn++ {
+		due := free + int64(r.Schedule.Think(number, turn))
+		if !r.think(due) {
+			return
+		}
 		r.next.Lock()
-		at, ok := r.Schedule.Next(r.clock.Now())
+		if turn == 0 {
+			due = max(due, r.clock.Now()) // nobody was free before there were users
+		}
+		due = max(due, r.lastDue) // phases count in order of due times
+		r.lastDue = due
+		at, ok := r.Schedule.Next(due)
 		if !ok || at.Phase == schedule.Drain {
 			r.startDrain()
 		}
@@ -192,7 +205,32 @@ func (r *run) user() {
 		f := r.enter(p)
 		r.next.Unlock()
 		r.ask(f)
+		free = r.clock.Now()
+		if end := f.trace.End; end.OK {
+			free = end.V
+		}
 	}
+}
+
+// think waits until a user is due, or nobody will ask again; false says that the
+// run was stopped.
+func (r *run) think(due int64) bool {
+	for !r.halted() {
+		left := due - r.clock.Now()
+		if left <= 0 || r.drained() {
+			return true
+		}
+		select {
+		case <-time.After(min(time.Duration(left), thinkSlice)):
+		case <-r.halt:
+		}
+		r.next.Lock()
+		if r.Schedule.Over(r.clock.Now()) {
+			r.startDrain()
+		}
+		r.next.Unlock()
+	}
+	return false
 }
 
 // startDrain notes that every measured request is due.

@@ -66,6 +66,23 @@ type Load struct {
 	InFlightMax  int64    `json:"in_flight_max"`
 	InFlightMean *float64 `json:"in_flight_mean,omitempty"` // over the window
 	Lateness     *Dist    `json:"lateness,omitempty"`
+
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
+}
+
+// Arrivals say how measured requests came by their due times, beside what the
+// schedule was asked for. Index of dispersion: variance of the number of
+// requests in windows of equal length over its mean; 1 for Poisson.
+type Arrivals struct {
+	Gaps            int64    `json:"gaps"` // one fewer than the requests
+	MeanNs          int64    `json:"mean_ns"`
+	CV              float64  `json:"cv"` // coefficient of variation of the gaps
+	Dispersion      *float64 `json:"dispersion,omitempty"`
+	WindowNs        int64    `json:"window_ns,omitempty"` // of the index of dispersion
+	AskedMeanNs     *int64   `json:"asked_mean_ns,omitempty"`
+	AskedCV         *float64 `json:"asked_cv,omitempty"`
+	AskedDispersion *float64 `json:"asked_dispersion,omitempty"`
+	KS              *float64 `json:"ks,omitempty"` // Kolmogorov and Smirnov's distance from the exponential asked for
 }
 
 // A Failure is a class of measured requests that were not ok.

@@ -76,6 +76,15 @@ func (c *longForm) result(r *metrics.Result) {
 	c.count("load", "requests", "in_flight_max", r.Load.InFlightMax)
 	c.figure("load", "requests", "in_flight_mean", r.Load.InFlightMean)
 	c.dist("lateness", r.Load.Lateness)
+	if a := r.Load.Arrivals; a != nil {
+		mean := float64(a.MeanNs)
+		c.count("arrivals", "gaps", "n", a.Gaps)
+		c.figure("arrivals", "ns", "mean", &mean)
+		c.figure("arrivals", "1", "cv", &a.CV)
+		c.figure("arrivals", "1", "asked_cv", a.AskedCV)
+		c.figure("arrivals", "1", "dispersion", a.Dispersion)
+		c.figure("arrivals", "1", "ks", a.KS)
+	}
 	c.counts("outcomes", r.Outcomes)
 	for _, f := range r.Failures {
 		status := f.Outcome + "/" + f.FailedAt + "/" + strconv.Itoa(int(f.HTTPStatus))

@@ -51,6 +51,9 @@ func whatRan(r *metrics.Result) block {
 	if d := r.Load.Lateness; d != nil {
 		b.fact("lateness", quantilesText(d, 0.5, 0.99)+" (the sender's own delay)")
 	}
+	if a := r.Load.Arrivals; a != nil {
+		b.fact("arrivals", arrivalsText(a))
+	}
 	b.fact("window", windowText(&r.Window))
 	var labels []string
 	for _, k := range slices.Sorted(maps.Keys(r.Run.Labels)) {
@@ -293,4 +296,27 @@ func prefixed(prefix, s string) string {
 		return ""
 	}
 	return prefix + s
+}
+
+// arrivalsText sets how requests came beside what was asked for.
+func arrivalsText(a *metrics.Arrivals) string {
+	asked := func(text string, v *float64) string {
+		if v == nil {
+			return text
+		}
+		return text + " of " + term.Number(*v, false)
+	}
+	mean := term.Duration(float64(a.MeanNs))
+	if a.AskedMeanNs != nil {
+		mean += " of " + term.Duration(float64(*a.AskedMeanNs))
+	}
+	parts := []string{"gaps " + mean + " on average", asked("CV "+term.Number(a.CV, false), a.AskedCV)}
+	if a.Dispersion != nil {
+		parts = append(parts, asked("dispersion "+term.Number(*a.Dispersion, false), a.AskedDispersion))
+	}
+	text := strings.Join(parts, " · ")
+	if a.AskedMeanNs != nil {
+		text += " (seen of asked)"
+	}
+	return text
 }

@@ -17,7 +17,7 @@ const (
 // An Arrival is one moment to ask.
 type Arrival struct {
 	Index   int64 // position in the schedule, from 0: the key of merging and loss accounting
-	Due     int64 // ns since time zero; in a closed loop, when a user became free
+	Due     int64 // ns since time zero; in a closed loop, when a user became free and had thought
 	Session string
 	Phase   Phase
 
@@ -28,12 +28,19 @@ type Arrival struct {
 // Options say when to ask. The zero value is not a schedule: Kind decides which
 // of the others are needed.
 type Options struct {
-	Kind        string        `yaml:"kind"`        // poisson, constant, closed, all, or a file of given times; default poisson, closed where concurrency is given
+	Kind        string        `yaml:"kind"`        // poisson, gamma, weibull, constant, closed, all, or a file of given times; its default follows from the others
 	File        string        `yaml:"file"`        // CSV or JSONL of given times
-	Rate        float64       `yaml:"rate"`        // requests a second, for poisson and constant
+	Speedup     float64       `yaml:"speedup"`     // of given times: 2 is twice as fast; default 1
+	Rate        float64       `yaml:"rate"`        // requests a second, for poisson, gamma, weibull and constant
+	Ramp        *Ramp         `yaml:"ramp"`        // instead of rate
+	Steps       []Step        `yaml:"steps"`       // instead of rate
+	Burst       *Burst        `yaml:"burst"`       // on top of rate
+	Burstiness  float64       `yaml:"burstiness"`  // shape of gamma gaps: 1 is Poisson, less comes in clumps
+	Shape       float64       `yaml:"shape"`       // of Weibull gaps: 1 is Poisson, less comes in clumps
 	Concurrency int           `yaml:"concurrency"` // users of a closed loop
+	Think       string        `yaml:"think"`       // time from an answer to its user's next request: 2s or exponential:2s
 	Requests    int64         `yaml:"requests"`    // measured requests; default 100 where no duration is given
-	Duration    time.Duration `yaml:"duration"`    // length of the measured phase
-	Warmup      string        `yaml:"warmup"`      // 200, 10%, 30s or 0; default the smaller of 200 requests and 10 %
+	Duration    time.Duration `yaml:"duration"`    // length of the measured phase; default that of ramp or steps
+	Warmup      string        `yaml:"warmup"`      // 200, 10%, 30s or 0; default the smaller of 200 requests and 10 %, 0 with ramp or steps
 	Drain       string        `yaml:"drain"`       // load or quiet; default load
 }

@@ -16,8 +16,11 @@ import (
 )
 
 // latestS is the latest time that a file may give, in seconds: 285 years, the
-// most that 64 bits of nanoseconds hold.
-const latestS = 9e9
+// most that 64 bits of nanoseconds hold. No schedule has a later one.
+const (
+	latestS  = 9e9
+	latestNs = int64(9e18)
+)
 
 // tokensMax is the greatest length that a file may give: a slip of the pen above.
 const tokensMax = 16 << 20
@@ -115,7 +118,7 @@ func readCSV(data []byte) ([]Arrival, error) {
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(columns, name) {
-			return nil, fmt.Errorf("line 1: unknown column %q; there are %s", name, strings.Join(columns, ", "))
+			return nil, fmt.Errorf("line 1: unknown column %q; there are %s (a trace with columns of its own is a data set: see --dataset)", name, strings.Join(columns, ", "))
 		}
 		if slices.Contains(header[:i], name) {
 			return nil, fmt.Errorf("line 1: column %s stands there twice", name)

@@ -120,6 +120,8 @@ func TestGivenPhases(t *testing.T) {
 	}{
 		{Options{}, ten, "mmmmmmmmmm", 0, 90*ms + 1},
 		{Options{}, []int64{0}, "m", 0, 1},
+		{Options{Speedup: 2}, ten, "mmmmmmmmmm", 0, 45*ms + 1},
+		{Options{Speedup: 0.5, Duration: 60 * time.Millisecond, Warmup: "15ms"}, ten, "wmmmmm", 15 * ms, 75 * ms}, // due at 10, 20, 40, 60 …
 		{Options{Warmup: "2"}, ten, "wwmmmmmmmm", 20 * ms, 90*ms + 1},
 		{Options{Warmup: "30%"}, ten, "wwwmmmmmmm", 30 * ms, 90*ms + 1},
 		{Options{Warmup: "15ms"}, ten, "wwmmmmmmmm", 15 * ms, 90*ms + 1},
@@ -174,5 +176,29 @@ func TestNewGivenKeepsItsInput(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Arrival{{Due: 9, Session: "late"}, {Due: 3, Session: "early"}}, rows); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Times go faster to the nearest ns, and slower until there are no later ones.
+func TestSpeedup(t *testing.T) {
+	for _, c := range []struct {
+		speedup float64
+		at      string
+		want    []int64
+	}{
+		{2, "0 1 2.000000001", []int64{0, 5e8, 1_000_000_001}}, // half up
+		{10, "3 86400", []int64{3e8, 8640e9}},
+		{3, "1", []int64{333_333_333}},
+		{0.25, "1.5", []int64{6e9}},
+		{1e-6, "9e9", []int64{9e18}},
+	} {
+		path := write(t, "given.csv", "at_s\n"+strings.ReplaceAll(c.at, " ", "\n"))
+		var got []int64
+		for _, a := range drain(mustNew(t, Options{File: path, Speedup: c.speedup}, 1)) {
+			got = append(got, a.Due)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s at %v: %s", c.at, c.speedup, diff)
+		}
 	}
 }

@@ -17,19 +17,26 @@ import (
 // given times.
 const (
 	Poisson  = "poisson"  // exponential gaps
+	Gamma    = "gamma"    // gamma gaps of a given burstiness
+	Weibull  = "weibull"  // Weibull gaps of a given shape
 	Constant = "constant" // request k at k/rate
 	Closed   = "closed"   // each user asks again when the answer has ended
 	All      = "all"      // every request at time zero
 	Given    = "given"    // times from a file or a data set
 )
 
-var kinds = []string{Poisson, Constant, Closed, All, Given}
+var kinds = []string{Poisson, Gamma, Weibull, Constant, Closed, All, Given}
 
-// Rates outside these bounds are slips of the pen; within them, due times of
-// any run fit 64 bits of nanoseconds.
+// Rates and shapes outside these bounds are slips of the pen; within them, due
+// times of any run fit 64 bits of nanoseconds.
 const (
-	rateMin = 1e-6
-	rateMax = 1e6
+	rateMin       = 1e-6
+	rateMax       = 1e6
+	burstinessMin = 0.01 // a coefficient of variation of 10
+	burstinessMax = 1e4
+	shapeMin      = 0.2 // one of 15.8
+	shapeMax      = 100
+	lengthMax     = 10_000 * time.Hour
 )
 
 const (
@@ -41,7 +48,8 @@ const (
 // Unset says whether o leaves open when to ask, so that a data set's own times
 // may decide.
 func (o *Options) Unset() bool {
-	return o.Kind == "" && o.File == "" && o.Rate == 0 && o.Concurrency == 0
+	return o.Kind == "" && o.File == "" && o.Rate == 0 && !o.hasPlan() && o.Burst == nil &&
+		o.Burstiness == 0 && o.Shape == 0 && o.Concurrency == 0 && o.Think == ""
 }
 
 // Filled is o with its defaults written out, except for Warmup, whose default
@@ -53,7 +61,10 @@ func (o Options) Filled() Options {
 	}
 	o.Kind = kind
 	if o.Requests == 0 && o.Duration == 0 && kind != Given {
-		o.Requests = defaultRequests
+		o.Duration = o.plannedMeasured()
+		if !o.hasPlan() {
+			o.Duration, o.Requests = 0, defaultRequests
+		}
 	}
 	if o.Drain == "" {
 		o.Drain = "load"
@@ -78,88 +89,13 @@ func (o *Options) kind() string {
 		return Given
 	case o.Concurrency != 0:
 		return Closed
+	case o.Burstiness != 0:
+		return Gamma
+	case o.Shape != 0:
+		return Weibull
 	default:
 		return Poisson
 	}
-}
-
-// Check finds everything that is wrong with o, without opening its file.
-// Options that are Unset are a Poisson schedule without a rate.
-func (o *Options) Check() []conf.Problem {
-	kind := o.kind()
-	var found []conf.Problem
-	wrong := func(path, format string, args ...any) {
-		found = append(found, conf.Problem{Path: path, Text: fmt.Sprintf(format, args...)})
-	}
-	if !slices.Contains(kinds, kind) {
-		wrong("kind", "must be poisson, constant, closed, all or a file of given times, not %q", o.Kind)
-		return found
-	}
-	if o.File != "" && kind != Given {
-		wrong("file", "cannot be combined with kind %s", kind)
-	} else if o.File != "" && o.Kind != "" && o.Kind != Given {
-		wrong("file", "cannot be given beside the file %s", o.Kind)
-	}
-	open := kind == Poisson || kind == Constant
-	switch {
-	case open && o.Rate == 0:
-		wrong("rate", "must be given: requests a second (or give concurrency, or a file of times)")
-	case !open && o.Rate != 0:
-		wrong("rate", "cannot be given: %s", noRate[kind])
-	case open && !(o.Rate >= rateMin && o.Rate <= rateMax):
-		wrong("rate", "must be between 0.000001 and 1000000 requests a second, not %v", o.Rate)
-	}
-	switch {
-	case kind == Closed && o.Concurrency < 1:
-		wrong("concurrency", "must be 1 or more users in a closed loop, not %d", o.Concurrency)
-	case kind != Closed && o.Concurrency != 0:
-		wrong("concurrency", "is for closed loops, not for kind %s; max_in_flight limits requests in flight", kind)
-	}
-	switch {
-	case o.Requests < 0:
-		wrong("requests", "must not be negative, not %d", o.Requests)
-	case o.Requests > 0 && o.Duration > 0:
-		wrong("requests", "cannot be given beside duration: each sets the length of the measured phase")
-	}
-	switch {
-	case o.Duration < 0:
-		wrong("duration", "must not be negative, not %s", conf.Duration(o.Duration))
-	case o.Duration > 0 && kind == All:
-		wrong("duration", "cannot be given where all requests are due at once; give requests")
-	}
-	w, err := parseWarmup(o.Warmup)
-	switch {
-	case err != nil:
-		wrong("warmup", "%v", err)
-	case kind == All && w.time > 0:
-		wrong("warmup", "must be requests or %% where all requests are due at once, not %s", o.Warmup)
-	}
-	switch {
-	case o.Drain != "" && o.Drain != "load" && o.Drain != "quiet":
-		wrong("drain", "must be load or quiet, not %q", o.Drain)
-	case o.Drain == "load" && (kind == Given || kind == All):
-		wrong("drain", "must be quiet: nothing goes on after the last request of kind %s", kind)
-	}
-	return found
-}
-
-// noRate says why a kind takes no rate.
-var noRate = map[string]string{
-	Closed: "in a closed loop the answers set the rate",
-	All:    "all requests are due at once",
-	Given:  "given times have a rate of their own",
-}
-
-// check is Check as one error.
-func (o *Options) check() error {
-	var lines []string
-	for _, p := range o.Check() {
-		lines = append(lines, p.Path+": "+p.Text)
-	}
-	if lines == nil {
-		return nil
-	}
-	return fmt.Errorf("making a schedule: %s", strings.Join(lines, "; "))
 }
 
 // A warmup is what Options.Warmup says: at most one of the fields is not 0.
@@ -209,7 +145,7 @@ func (o *Options) warmupEnd(requests int64) (warmupEnd, error) {
 	if err != nil {
 		return warmupEnd{}, fmt.Errorf("reading warmup: it %w", err)
 	}
-	byDefault := !w.given && o.kind() != Given && o.kind() != All
+	byDefault := !w.given && o.kind() != Given && o.kind() != All && !o.hasPlan()
 	share := w.share
 	if byDefault {
 		share = defaultWarmupShare

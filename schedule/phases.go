@@ -2,6 +2,8 @@ package schedule
 
 // phases places due times, in ascending order, into half-open stretches of
 // schedule time: warm-up [0, start), measured [start, end), drain from end on.
+// In a closed loop a due time may come a little after a later one, as users wake
+// one after the other; it still belongs to the phase in which it lies.
 type phases struct {
 	warmup   warmupEnd
 	requests int64 // measured requests; 0: not limited by count
@@ -51,6 +53,14 @@ func (p *phases) place(due int64) Phase {
 			return Warmup
 		}
 	}
+	if due < p.start {
+		p.warm++
+		return Warmup
+	}
+	if p.now == Drain && p.duration > 0 && due < p.end {
+		p.measured++
+		return Measured
+	}
 	if p.now == Measured && p.over(due) {
 		p.now = Drain
 	}
@@ -75,6 +85,15 @@ func (p *phases) over(due int64) bool {
 		p.end, p.ended = max(due, p.last+1), true
 	}
 	return true
+}
+
+// allGiven says whether every measured request has been placed, if nothing is
+// placed before now any more.
+func (p *phases) allGiven(now int64) bool {
+	if p.duration > 0 {
+		return p.ended && now >= p.end
+	}
+	return p.now == Drain || p.requests > 0 && p.measured >= p.requests
 }
 
 // finish ends the measured phase with its last request, as given times do when

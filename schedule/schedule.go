@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"fermata/internal/seed"
@@ -15,6 +16,10 @@ type Schedule struct {
 	moments moments   // nil for given times
 	given   []Arrival // placed, in order
 	users   int
+	think   think
+	seed    uint64 // of the run
+	burst   *Burst // with base, where there are bursts
+	base    float64
 	quiet   bool
 	phases  phases
 	index   int64 // of the next arrival
@@ -29,14 +34,20 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 		return nil, err
 	}
 	o = o.Filled()
-	s := &Schedule{quiet: o.Drain == "quiet"}
+	s := &Schedule{quiet: o.Drain == "quiet", seed: runSeed}
+	draw := seed.Rand(runSeed, "schedule: gaps")
 	switch o.Kind {
 	case Poisson:
-		s.moments = &open{rate: o.Rate, gaps: exponential{seed.Rand(runSeed, "schedule: gaps")}}
+		s.open(&o, exponential{draw})
+	case Gamma:
+		s.open(&o, gamma{draw, o.Burstiness})
+	case Weibull:
+		s.open(&o, weibull{draw, o.Shape})
 	case Constant:
-		s.moments = &open{rate: o.Rate, gaps: &even{}}
+		s.open(&o, &even{})
 	case Closed:
 		s.moments, s.users = whenFree{}, o.Concurrency
+		s.think, _ = parseThink(o.Think) // checked above
 	case All:
 		s.moments = atOnce{}
 	case Given:
@@ -61,11 +72,26 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 	return s, nil
 }
 
+// open makes s an open loop.
+func (s *Schedule) open(o *Options, g gaps) {
+	switch {
+	case o.Ramp != nil:
+		s.moments = newOpen(g, o.Ramp.plan(), 1, true)
+	case len(o.Steps) > 0:
+		s.moments = newOpen(g, stepsPlan(o.Steps), 1, true)
+	case o.Burst != nil:
+		s.burst, s.base = o.Burst, o.Rate
+		s.moments = newOpen(g, newBursts(o.Rate, o.Burst, seed.Rand(s.seed, "schedule: bursts")), o.Burst.meanRate(o.Rate), false)
+	default:
+		s.moments = newOpen(g, &plan{{rate: 1, length: endless}}, o.Rate, false)
+	}
+}
+
 // NewGiven makes a schedule of given times, such as those of a data set. Due,
 // Session and the token counts of rows are kept; rows that are not in order of
 // their due times are sorted, those of the same time in the order given. Of o,
-// Requests, Duration and Warmup count: they may leave rows out of the measured
-// phase, and where they say nothing all rows are measured. After Requests rows
+// Speedup divides the times; Requests, Duration and Warmup may leave rows out of
+// the measured phase, and where they say nothing all rows are measured. After Requests rows
 // the measured phase ends where the next row is due; where the rows run out
 // first, 1 ns after the last, whatever Duration says.
 func NewGiven(o Options, rows []Arrival) (*Schedule, error) {
@@ -94,6 +120,11 @@ func NewGiven(o Options, rows []Arrival) (*Schedule, error) {
 		given:  slices.Clone(rows),
 		phases: newPhases(phases{warmup: end, requests: o.Requests, duration: int64(o.Duration)}),
 	}
+	if o.Speedup != 0 {
+		for i := range s.given {
+			s.given[i].Due = atSpeed(s.given[i].Due, o.Speedup)
+		}
+	}
 	slices.SortStableFunc(s.given, func(a, b Arrival) int { return cmp.Compare(a.Due, b.Due) })
 	for i := range s.given {
 		s.given[i].Phase = s.phases.place(s.given[i].Due)
@@ -108,9 +139,18 @@ func NewGiven(o Options, rows []Arrival) (*Schedule, error) {
 	return s, nil
 }
 
+// atSpeed is a given time, so many times as fast, to the nearest ns.
+func atSpeed(due int64, speedup float64) int64 {
+	t := math.Round(float64(due) / speedup)
+	if !(t < float64(latestNs)) {
+		return latestNs
+	}
+	return int64(t)
+}
+
 // Next is the next arrival; false says that there is none. In a closed loop a
-// user that is free at now (ns since time zero) asks at once; other schedules
-// ignore now and may be asked ahead of time. With drain load they go on for as
+// user is due at now (ns since time zero): when the user became free and had
+// thought, see Think. Other schedules ignore now and may be asked ahead of time. With drain load they go on for as
 // long as they are asked.
 func (s *Schedule) Next(now int64) (Arrival, bool) {
 	var a Arrival
@@ -130,13 +170,18 @@ func (s *Schedule) Next(now int64) (Arrival, bool) {
 	return a, true
 }
 
+// Over says that by now (ns since time zero) Next has given every measured
+// arrival that there will be, so that nobody need wait for users who think.
+func (s *Schedule) Over(now int64) bool { return s.phases.allGiven(now) }
+
 // SetRate changes the rate, in requests a second, of what Next has not given
-// yet, from the latest due time on. Only Poisson and constant schedules have a
-// rate.
+// yet, from the latest due time on. Where there are bursts it is the mean rate:
+// base and burst change in proportion, how long they last stays. Closed loops,
+// all at once, given times, ramps and steps have no rate to set.
 func (s *Schedule) SetRate(rate float64) error {
 	o, ok := s.moments.(*open)
-	if !ok {
-		return errors.New("setting the rate: this schedule has none")
+	if !ok || o.fixed {
+		return errors.New("setting the rate: this schedule has none, or has planned rates")
 	}
 	if !(rate >= rateMin && rate <= rateMax) {
 		return fmt.Errorf("setting the rate: %v requests a second is out of bounds", rate)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -170,7 +171,7 @@ func TestAllAtOnce(t *testing.T) {
 func TestPhasesAreContiguous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{
-			Kind:   rapid.SampledFrom([]string{Poisson, Constant}).Draw(t, "kind"),
+			Kind:   rapid.SampledFrom([]string{Poisson, Constant, Gamma, Weibull}).Draw(t, "kind"),
 			Rate:   rapid.Float64Range(0.01, 1e5).Draw(t, "rate"),
 			Warmup: rapid.SampledFrom([]string{"", "0", "1", "17", "3%", "100%", "1ms", "2s"}).Draw(t, "warmup"),
 		}
@@ -178,6 +179,21 @@ func TestPhasesAreContiguous(t *testing.T) {
 			o.Requests = rapid.Int64Range(1, 500).Draw(t, "requests")
 		} else {
 			o.Duration = time.Duration(rapid.Float64Range(1, 300).Draw(t, "mean requests") / o.Rate * 1e9)
+		}
+		switch o.Kind {
+		case Gamma:
+			o.Burstiness = rapid.Float64Range(0.05, 20).Draw(t, "burstiness")
+		case Weibull:
+			o.Shape = rapid.Float64Range(0.4, 20).Draw(t, "shape")
+		}
+		rate, gap := o.Rate, func(n float64) time.Duration { return time.Duration(n / o.Rate * 1e9) }
+		switch long := gap(rapid.Float64Range(1, 300).Draw(t, "length")); rapid.IntRange(0, 3).Draw(t, "rates") {
+		case 1:
+			o.Rate, o.Ramp = 0, &Ramp{To: rate, Over: long}
+		case 2:
+			o.Rate, o.Steps = 0, []Step{{rate / 3, long}, {0, long}, {2 * rate, long}, {Rate: rate}}
+		case 3:
+			o.Burst = &Burst{Rate: 1.5 * rate, Every: long + gap(5), For: long}
 		}
 		s, err := New(o, rapid.Uint64().Draw(t, "seed"))
 		if err != nil {
@@ -240,7 +256,7 @@ func TestCheck(t *testing.T) {
 		{Options{Kind: Given}, ""},
 		{Options{File: "trace.csv", Requests: 5, Warmup: "10%", Drain: "quiet"}, ""},
 		{Options{}, "rate must be given"},
-		{Options{Kind: "poison", Rate: 1}, `kind must be poisson, constant, closed, all or a file of given times, not "poison"`},
+		{Options{Kind: "poison", Rate: 1}, `kind must be poisson, gamma, weibull, constant, closed, all or a file of given times, not "poison"`},
 		{Options{Rate: -1}, "rate must be between"},
 		{Options{Rate: 1e9}, "rate must be between"},
 		{Options{Rate: 1, Concurrency: 3}, "rate cannot be given: in a closed loop"},
@@ -286,11 +302,11 @@ func TestFilled(t *testing.T) {
 		{Options{File: "a.csv"}, Options{Kind: Given, File: "a.csv", Drain: "quiet"}},
 	} {
 		got := c.o.Filled()
-		if got != c.want {
-			t.Errorf("%+v filled is %+v, want %+v", c.o, got, c.want)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%+v filled: %s", c.o, diff)
 		}
-		if got.Filled() != got {
-			t.Errorf("%+v is not filled", got)
+		if diff := cmp.Diff(got, got.Filled()); diff != "" {
+			t.Errorf("%+v is not filled: %s", got, diff)
 		}
 		if !(&Options{Requests: 3}).Unset() || c.o.Unset() {
 			t.Errorf("%+v: Unset is wrong", c.o)

@@ -25,11 +25,12 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 		}
 	}
 	zero("schedule.rate", !(r.Schedule.Rate > 0 || r.Schedule.Rate < 0))
+	zero("schedule.burstiness", !(r.Schedule.Burstiness > 0 || r.Schedule.Burstiness < 0))
+	zero("schedule.shape", !(r.Schedule.Shape > 0 || r.Schedule.Shape < 0))
+	zero("schedule.speedup", !(r.Schedule.Speedup > 0 || r.Schedule.Speedup < 0))
 	zero("schedule.concurrency", r.Schedule.Concurrency == 0)
 	zero("schedule.requests", r.Schedule.Requests == 0)
 	zero("schedule.duration", r.Schedule.Duration == 0)
-	zero("workload.input", r.Workload.Input == 0)
-	zero("workload.output", r.Workload.Output == 0)
 	zero("load.timeout", r.Load.Timeout == 0)
 	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
 	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fermata/internal/conf"
+	"fermata/workload"
 )
 
 // A Kind says what a flag takes.
@@ -35,15 +36,27 @@ func Flags() []Flag {
 
 		{"rate", "schedule.rate", Text, "`REQUESTS` a second to offer"},
 		{"concurrency", "schedule.concurrency", Text, "`USERS` of a closed loop, instead of a rate"},
+		{"think", "schedule.think", Text, "`TIME` from an answer to its user's next request: 2s or exponential:2s"},
+		{"burstiness", "schedule.burstiness", Text, "`SHAPE` of gamma gaps: 1 is Poisson, less comes in clumps"},
+		{"trace", "schedule.file", Text, "`FILE` of given times, CSV or JSONL, instead of a rate"},
+		{"speedup", "schedule.speedup", Text, "`FACTOR` by which given times go faster: 2 is twice as fast"},
 		{"requests", "schedule.requests", Text, "measured requests: `N`"},
 		{"duration", "schedule.duration", Text, "length of the measured phase: `TIME`"},
-		{"schedule", "schedule.kind", Text, "`KIND` of schedule: poisson, constant, closed, all or a file of times"},
+		{"schedule", "schedule.kind", Text, "`KIND` of schedule: poisson, gamma, weibull, constant, closed, all or a file of times"},
 		{"warmup", "schedule.warmup", Text, "`HOW` long to warm up: 200, 10%, 30s or 0"},
 		{"drain", "schedule.drain", Text, "`HOW` to end: load or quiet"},
 
-		{"input", "workload.input", Text, "`TOKENS` of each prompt"},
-		{"output", "workload.output", Text, "`TOKENS` of each answer"},
-		{"dataset", "workload.dataset", Text, "`FILE` of prompts, JSONL"},
+		{"input", "workload.input", Text, "`TOKENS` of each prompt: 512, uniform:100,500, normal:512,64, lognormal:417,1418 or empirical:FILE"},
+		{"output", "workload.output", Text, "`TOKENS` of each answer, like --input"},
+		{"lengths", "workload.lengths", Text, "published `LENGTHS` of prompts with their answers: lmsys, sharegpt, arxiv, azure-conv or azure-code"},
+		{"dataset", "workload.dataset", Text, "`FILE` of prompts or lengths, JSON, JSONL, CSV or Parquet"},
+		{"format", "workload.format", Text, "`FORMAT` of the data set, where its content does not tell"},
+		{"skip-bad", "workload.skip_bad", Switch, "count rows of the data set that cannot be read instead of stopping"},
+		{"min-input", "workload.min_input", Text, "leave out prompts of fewer `TOKENS`"},
+		{"max-input", "workload.max_input", Text, "leave out prompts of more `TOKENS`"},
+		{"min-output", "workload.min_output", Text, "leave out answers of fewer `TOKENS`"},
+		{"max-output", "workload.max_output", Text, "leave out answers of more `TOKENS`"},
+		{"max-total", "workload.max_total", Text, "leave out prompts that have more `TOKENS` together with their answers"},
 		{"once", "workload.once", Switch, "stop where the data set ends"},
 		{"seed", "seed", Text, "`N` from which everything random follows"},
 
@@ -71,8 +84,10 @@ func Flags() []Flag {
 // values are those of flags that have only a few.
 var values = map[string][]string{
 	"api":      {"chat", "completions"},
-	"schedule": {"poisson", "constant", "closed", "all"},
+	"schedule": {"poisson", "gamma", "weibull", "constant", "closed", "all"},
 	"drain":    {"load", "quiet"},
+	"lengths":  workload.Presets(),
+	"format":   workload.Formats(),
 	"judge":    {"interval", "point"},
 	"expect":   {"stop", "length", "any"},
 }

@@ -112,35 +112,10 @@ func (r *Run) prefer(sets []conf.Setting) {
 	set := func(path string) bool {
 		return slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == path })
 	}
-	only := func(a, b string) bool { return set(a) && !set(b) }
-	s, w := &r.Schedule, &r.Workload
-	if only("schedule.duration", "schedule.requests") {
-		s.Requests = 0
-	}
-	if only("schedule.requests", "schedule.duration") {
-		s.Duration = 0
-	}
-	if only("schedule.concurrency", "schedule.rate") {
-		s.Rate = 0
-		if !set("schedule.kind") {
-			s.Kind = ""
-		}
-	}
-	if only("schedule.rate", "schedule.concurrency") {
-		s.Concurrency = 0
-		if s.Kind == schedule.Closed && !set("schedule.kind") {
-			s.Kind = ""
-		}
-	}
-	if only("schedule.kind", "schedule.file") {
-		s.File = ""
-	}
-	if only("workload.dataset", "workload.input") {
-		w.Input = 0
-	}
-	if only("workload.input", "workload.dataset") {
-		w.Dataset, w.Once = "", false
-	}
+	preferWhen(&r.Schedule, func(path string) bool {
+		return slices.ContainsFunc(sets, func(s conf.Setting) bool { return below(s.Path, path) })
+	})
+	preferWhat(&r.Workload, set)
 }
 
 // fill gives what was not said its default.
@@ -169,7 +144,7 @@ func (r *Run) fill(doc *conf.Doc) {
 func fillWarmup(s *schedule.Options) {
 	switch {
 	case s.Warmup != "":
-	case s.Kind == schedule.Given, s.Kind == schedule.All:
+	case s.Kind == schedule.Given, s.Kind == schedule.All, s.Ramp != nil, len(s.Steps) > 0:
 		s.Warmup = "0"
 	case s.Requests > 2000:
 		s.Warmup = "200"

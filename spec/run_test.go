@@ -56,8 +56,8 @@ func TestDefaults(t *testing.T) {
   url: http://h:1
   api: chat
 workload:
-  input: 512
-  output: 128
+  input: '512'
+  output: '128'
 schedule:
   kind: poisson
   rate: 4
@@ -106,6 +106,14 @@ func TestDefaultsFollow(t *testing.T) {
 		{"data set decides", "workload.dataset=" + dataset, "workload:\n  dataset: " + dataset + "\nload:\n"},
 		{"url says completions", "schedule.rate=1 target.url=http://h/v1/completions", "api: completions\n"},
 		{"seed 0", "schedule.rate=1 seed=0", "seed: 0\n"},
+		{"ramp", "schedule.ramp.to=8 schedule.ramp.over=90s", "kind: poisson\n  ramp:\n    from: 0\n    to: 8\n    over: 1m30s\n  duration: 1m30s\n  warmup: \"0\"\n  drain: load\n"},
+		{"ramp after warm-up", "schedule.ramp.to=8 schedule.ramp.over=1m schedule.warmup=15s", "duration: 45s\n  warmup: 15s\n"},
+		{"steps", "schedule.steps[0].rate=2 schedule.steps[0].for=50s schedule.steps[1].rate=8 schedule.steps[1].for=60s schedule.warmup=10%", "duration: 1m40s\n  warmup: 10%\n"},
+		{"gamma", "schedule.rate=4 schedule.burstiness=0.25", "kind: gamma\n  rate: 4\n  burstiness: 0.25\n  requests: 100\n"},
+		{"weibull", "schedule.rate=4 schedule.shape=2", "kind: weibull\n  rate: 4\n  shape: 2\n"},
+		{"think", "schedule.concurrency=2 schedule.think=2s", "kind: closed\n  concurrency: 2\n  think: 2s\n"},
+		{"speedup", "schedule.file=times.csv schedule.speedup=2", "kind: given\n  file: times.csv\n  speedup: 2\n  warmup: \"0\"\n"},
+		{"speedup of a data set", "schedule.speedup=2 workload.dataset=" + dataset, "schedule:\n  speedup: 2\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sets := []conf.Setting{{Path: "target.url", Value: "http://h:1"}}
@@ -142,10 +150,25 @@ var roundTrip = map[string]string{
 	"workload.output":      "7",
 	"workload.dataset":     "testdata/prompts.jsonl",
 	"workload.once":        "true",
+	"workload.lengths":     "lmsys",
+	"workload.format":      "fermata",
+	"workload.skip_bad":    "true",
+	"workload.min_input":   "2",
+	"workload.max_input":   "600",
+	"workload.min_output":  "2",
+	"workload.max_output":  "200",
+	"workload.max_total":   "700",
 	"schedule.kind":        "constant",
 	"schedule.file":        "times.csv",
 	"schedule.rate":        "0.125",
+	"schedule.speedup":     "2.5",
+	"schedule.ramp":        "{from: 0, to: 8, over: 1m30s}",
+	"schedule.steps":       "[{rate: 2, for: 20s}, {rate: 0, for: 1m}, {rate: 0.5}]",
+	"schedule.burst":       "{rate: 40, every: 1m, for: 5s}",
+	"schedule.burstiness":  "0.25",
+	"schedule.shape":       "0.7",
 	"schedule.concurrency": "3",
+	"schedule.think":       "exponential:2s",
 	"schedule.requests":    "12345",
 	"schedule.duration":    "1m30s",
 	"schedule.warmup":      "30s",
@@ -180,14 +203,24 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 		}
 		sets := []conf.Setting{{Path: "target.url", Value: "http://h:1"}}
 		switch key {
-		case "schedule.rate", "schedule.file", "schedule.concurrency":
-		case "workload.once":
+		case "schedule.rate", "schedule.file", "schedule.concurrency", "schedule.ramp":
+		case "schedule.steps":
+			sets = append(sets, conf.Setting{Path: "schedule.duration", Value: "30s"})
+		case "schedule.speedup":
+			sets = append(sets, conf.Setting{Path: "schedule.file", Value: "times.csv"})
+		case "schedule.think":
+			sets = append(sets, conf.Setting{Path: "schedule.concurrency", Value: "3"})
+		case "workload.once", "workload.format", "workload.skip_bad":
 			sets = append(sets, conf.Setting{Path: "workload.dataset", Value: roundTrip["workload.dataset"]})
 			fallthrough
 		default:
 			sets = append(sets, conf.Setting{Path: "schedule.rate", Value: "4"})
 		}
-		plain, err := Read("", nil, append(slices.Clone(sets), conf.Setting{Path: "schedule.rate", Value: "4"}))
+		without := slices.Clone(sets)
+		if key != "schedule.speedup" && key != "schedule.think" {
+			without = append(without, conf.Setting{Path: "schedule.rate", Value: "4"})
+		}
+		plain, err := Read("", nil, without)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,18 +291,24 @@ func TestRoomsMistakes(t *testing.T) {
 		target:                           "f:1:1: schedule.rate: ",
 		target + "schedule: {rate: -1}":  "f:2:18: schedule.rate: ",
 		target + "schedule: {kind: odd}": "f:2:18: schedule.kind: ",
-		target + "schedule: {kind: closed, rate: 1, concurrency: 2}":       "f:2:32: schedule.rate: ",
-		target + "schedule: {rate: 1, concurrency: 2}":                     "f:2:18: schedule.rate: ",
-		target + "schedule: {kind: poisson, rate: 1, concurrency: 2}":      "f:2:49: schedule.concurrency: ",
-		target + "schedule: {rate: 1, requests: 5, duration: 1s}":          "f:2:31: schedule.requests: ",
-		base + "workload: {dataset: testdata/prompts.jsonl, input: 5}":     "f:3:52: workload.input: ",
-		base + "workload: {once: true}":                                    "f:3:18: workload.once: ",
-		base + "workload: {output: -1}":                                    "f:3:20: workload.output: ",
-		target + "schedule: {rate: 1, drain: slow}":                        "f:2:28: schedule.drain: ",
-		base + "slo: ['fluidity.first>=0.9 gap=25ms']":                     "f:3:7: slo[0]: fluidity.first needs deadlines",
-		target + "schedule: {rate: 1, warmup: some}":                       "f:2:29: schedule.warmup: ",
-		target + "schedule: {rate: 1}\nslo:\n- ttft<=2s\n- ttft<2 parsecs": "f:5:3: slo[1]: ",
-		target + "schedule: {rate: 1}\njudge: {deadlines: 'soon:1s'}":      "f:3:20: judge.deadlines: ",
+		target + "schedule: {kind: closed, rate: 1, concurrency: 2}":                   "f:2:32: schedule.rate: ",
+		target + "schedule: {rate: 1, concurrency: 2}":                                 "f:2:18: schedule.rate: ",
+		target + "schedule: {kind: poisson, rate: 1, concurrency: 2}":                  "f:2:49: schedule.concurrency: ",
+		target + "schedule: {rate: 1, requests: 5, duration: 1s}":                      "f:2:31: schedule.requests: ",
+		base + "workload: {dataset: testdata/prompts.jsonl, input: 5}":                 "f:3:52: workload.input: ",
+		base + "workload: {once: true}":                                                "f:3:18: workload.once: ",
+		base + "workload: {output: -1}":                                                "f:3:20: workload.output: ",
+		target + "schedule: {rate: 1, speedup: 2}":                                     "f:2:30: schedule.speedup: ",
+		target + "schedule: {burstiness: 0.5}":                                         "f:2:1: schedule.rate: ",
+		target + "schedule: {rate: 1, burst: {rate: 4, every: 1s, for: 2s}}":           "f:2:54: schedule.burst.for: ",
+		target + "schedule: {ramp: {from: 1, to: -1, over: 1s}}":                       "f:2:32: schedule.ramp.to: ",
+		target + "schedule:\n  steps:\n  - {rate: 0, for: 1s}\n  - {rate: 0, for: 1s}": "f:5:12: schedule.steps[1].rate: ",
+		target + "schedule: {concurrency: 1, think: some}":                             "f:2:35: schedule.think: ",
+		target + "schedule: {rate: 1, drain: slow}":                                    "f:2:28: schedule.drain: ",
+		base + "slo: ['fluidity.first>=0.9 gap=25ms']":                                 "f:3:7: slo[0]: fluidity.first needs deadlines",
+		target + "schedule: {rate: 1, warmup: some}":                                   "f:2:29: schedule.warmup: ",
+		target + "schedule: {rate: 1}\nslo:\n- ttft<=2s\n- ttft<2 parsecs":             "f:5:3: slo[1]: ",
+		target + "schedule: {rate: 1}\njudge: {deadlines: 'soon:1s'}":                  "f:3:20: judge.deadlines: ",
 	} {
 		_, err := Read("f", []byte(file), nil)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -318,7 +357,24 @@ func TestSettingsReplaceAlternatives(t *testing.T) {
 		{"schedule: {rate: 4, duration: 5s}", "schedule.requests=10", "duration:", "requests: 10"},
 		{"schedule: {kind: poisson, rate: 4}", "schedule.concurrency=3", "rate:", "kind: closed"},
 		{"schedule: {kind: closed, concurrency: 4}", "schedule.rate=3", "concurrency:", "kind: poisson"},
-		{"schedule: {rate: 4}\nworkload: {dataset: gone.jsonl, once: true}", "workload.input=3", "dataset:", "input: 3"},
+		{"schedule: {kind: closed, concurrency: 4, think: 2s}", "schedule.rate=3", "think:", "kind: poisson"},
+		{"schedule: {kind: gamma, rate: 4, burstiness: 0.5}", "schedule.rate=3", "rate: 4", "burstiness: 0.5"},
+		{"schedule: {kind: gamma, rate: 4, burstiness: 0.5}", "schedule.kind=poisson", "burstiness:", "rate: 4"},
+		{"schedule: {kind: gamma, rate: 4, burstiness: 0.5}", "schedule.concurrency=3", "burstiness:", "kind: closed"},
+		{"schedule: {kind: poisson, rate: 4}", "schedule.burstiness=0.5", "poisson", "kind: gamma"},
+		{"schedule: {kind: weibull, rate: 4, shape: 2}", "schedule.burstiness=0.5", "shape", "kind: gamma"},
+		{"schedule: {kind: gamma, rate: 4, burstiness: 0.5}", "schedule.shape=2", "burstiness", "kind: weibull"},
+		{"schedule: {kind: poisson, rate: 4, drain: load}", "schedule.file=x.csv", "rate:", "kind: given\n  file: x.csv\n  warmup"},
+		{"schedule: {kind: given, file: x.csv, speedup: 2}", "schedule.rate=3", "speedup", "kind: poisson"},
+		{"schedule: {rate: 4, burst: {rate: 9, every: 9s, for: 1s}}", "schedule.rate=3", "rate: 4", "burst:"},
+		{"schedule: {rate: 4, burst: {rate: 9, every: 9s, for: 1s}}", "schedule.ramp={from: 1, to: 2, over: 9s}", "burst:", "ramp:"},
+		{"schedule: {ramp: {from: 1, to: 2, over: 9s}}", "schedule.rate=3", "ramp:", "rate: 3"},
+		{"schedule: {ramp: {from: 1, to: 2, over: 9s}}", "schedule.ramp.to=3", "to: 2", "to: 3"},
+		{"schedule: {steps: [{rate: 1, for: 2s}]}", "schedule.ramp={from: 1, to: 2, over: 9s}", "steps:", "ramp:"},
+		{"schedule: {rate: 4}\nworkload: {dataset: gone.jsonl, once: true}", "workload.input=3", "dataset:", "input: '3'"},
+		{"schedule: {rate: 4}\nworkload: {dataset: gone.jsonl, skip_bad: true}", "workload.lengths=arxiv", "dataset:", "lengths: arxiv"},
+		{"schedule: {rate: 4}\nworkload: {input: 3, output: 4}", "workload.lengths=arxiv", "put:", "lengths: arxiv"},
+		{"schedule: {rate: 4}\nworkload: {lengths: lmsys}", "workload.output=lognormal:100,200", "lengths:", "output: lognormal:100,200"},
 		{"schedule: {rate: 4}\nworkload: {input: 3}", "workload.dataset=testdata/prompts.jsonl", "input:", "dataset:"},
 	} {
 		s, err := Set(c.set)

@@ -4,123 +4,306 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
-	"unicode/utf8"
+	"strings"
 )
 
-// latestS is the latest time that a line may give, in seconds: 285 years, the
-// most that 64 bits of nanoseconds hold.
-const latestS = 9e9
+// A dataset is a file of prompts or lengths. Of prompts it keeps only where they
+// stand, and reads them again when they are asked.
+type dataset struct {
+	table
+	file    *os.File
+	name    string
+	shape   string
+	parse   func([]byte) (item, error)
+	parquet *parquetFile // where the file is Parquet
 
-// A row is one line of a data set.
-type row struct {
-	Prompt       string            `json:"prompt"`
-	Messages     []json.RawMessage `json:"messages"`
-	AtS          *float64          `json:"at_s"` // due time, seconds from the start of the trace
-	PromptTokens int32             `json:"prompt_tokens"`
-	OutputTokens int32             `json:"output_tokens"`
-	Session      string            `json:"session"`
-
-	line int
+	hashed    bool  // rows name the blocks of their prompts
+	synthetic bool  // no row has text
+	estimated int64 // rows whose lengths are estimated from text
+	skips     Skips
+	filter    filter
+	tally     tally
+	zero      int64 // of wall-clock times: the first row's
+	clock     bool
 }
 
-func (r *row) due() int64 { return int64(math.Round(*r.AtS * 1e9)) }
+// Skips are rows of a data set that cannot be asked.
+type Skips struct {
+	Bad      int64  // could not be read
+	FirstBad string // the first of them: which line, and why
+	Empty    int64  // nothing to ask: conversations without a question, trace rows of requests that failed
+}
 
-func readFile(name string) ([]row, error) {
-	f, err := os.Open(name)
+// openDataset reads a data set through once.
+func openDataset(o Options) (*dataset, error) {
+	f, err := os.Open(o.Dataset)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	rows, err := readRows(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	d := &dataset{file: f, name: o.Dataset, filter: newFilter(o), synthetic: true}
+	if err := d.read(o); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", o.Dataset, err)
 	}
-	return rows, nil
+	return d, nil
 }
 
-// readRows reads JSON lines, strictly. Lines with times are put in their order,
-// so that the index of a request is that of its arrival.
-func readRows(r io.Reader) ([]row, error) {
-	var rows []row
-	in := bufio.NewReader(r)
-	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			one, bad := parse(line)
-			if bad != nil {
-				return nil, fmt.Errorf("line %d: %w", n, bad)
-			}
-			one.line = n
-			rows = append(rows, one)
-		}
-		if err == io.EOF {
-			break
-		}
+func (d *dataset) read(o Options) error {
+	if info, err := d.file.Stat(); err != nil {
+		return err
+	} else if !info.Mode().IsRegular() {
+		return errors.New("a data set is read several times, so that it must be a file on disk, not a pipe")
 	}
-	if len(rows) == 0 {
-		return nil, errors.New("no prompts in it")
+	if err := d.scan(o); err != nil {
+		return err
 	}
-	for i := range rows {
-		if (rows[i].AtS == nil) != (rows[0].AtS == nil) {
-			with, without := rows[0].line, rows[i].line
-			if rows[0].AtS == nil {
-				with, without = without, with
-			}
-			return nil, fmt.Errorf("line %d has at_s and line %d has none: either all lines have it or none", with, without)
-		}
+	if d.rows() == 0 {
+		return d.nothing()
 	}
-	if rows[0].AtS != nil {
-		slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.due(), b.due()) })
+	if d.due.n > 0 {
+		d.sort()
 	}
-	return rows, nil
+	return nil
 }
 
-func parse(line []byte) (row, error) {
-	var r row
-	if !utf8.Valid(line) {
-		return r, errors.New("not valid UTF-8")
+func (d *dataset) nothing() error {
+	switch t := &d.tally; {
+	case t.rows > 0:
+		return fmt.Errorf("the filters leave none of its %d requests; widen %s", t.rows, d.filter.names())
+	case d.skips.Bad > 0:
+		return fmt.Errorf("none of its %d rows can be read; the first: %s", d.skips.Bad, d.skips.FirstBad)
+	case d.skips.Empty > 0:
+		return fmt.Errorf("none of its %d rows has anything to ask", d.skips.Empty)
 	}
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		if err == io.ErrUnexpectedEOF {
-			err = errors.New("the JSON object is cut off")
+	return errors.New("no prompts in it")
+}
+
+// scan finds the container by the first bytes, then takes every row.
+func (d *dataset) scan(o Options) error {
+	in := bufio.NewReader(d.file)
+	head, err := in.Peek(1 << 10)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	switch first := bytes.TrimSpace(head); {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return d.scanParquet(o)
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}), bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return errors.New("it is compressed; unpack it first")
+	case bytes.HasPrefix(first, []byte("[")) && isArray(first[1:]):
+		return splitArray(in, d.objects(o))
+	case bytes.HasPrefix(first, []byte("{")), objectParsers[o.Format] != nil:
+		return splitLines(in, d.objects(o))
+	}
+	return splitLines(in, d.lines(o))
+}
+
+// isArray tells an array of objects by what follows its bracket.
+func isArray(rest []byte) bool {
+	rest = bytes.TrimSpace(rest)
+	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']')
+}
+
+// objects takes elements that are JSON objects; the first decides the format.
+func (d *dataset) objects(o Options) func(element) error {
+	var t timing
+	d.shape = o.Format
+	return func(e element) error {
+		if e.err != nil {
+			return d.bad(o, "line", e.line, e.err)
 		}
-		return r, err
+		if d.parse == nil {
+			if d.shape == "" {
+				if d.shape = objectShape(e.data); o.SkipBad && d.shape == ownJSONL {
+					// A first line that is broken decides nothing.
+					if _, err := parseOwn(e.data); err != nil {
+						d.shape = ""
+						return d.bad(o, "line", e.line, err)
+					}
+				}
+			}
+			if d.parse = objectParsers[d.shape]; d.parse == nil {
+				return fmt.Errorf("it holds JSON, and %s is a format of CSV files", d.shape)
+			}
+		}
+		it, err := d.parse(e.data)
+		if err != nil {
+			return d.bad(o, "line", e.line, err)
+		}
+		return d.take(o, &t, it, placeOf(e), e.line)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return r, errors.New("more than one JSON object")
+}
+
+// lines takes the lines of CSV; the header decides the format.
+func (d *dataset) lines(o Options) func(element) error {
+	var t timing
+	var columns csvColumns
+	return func(e element) error {
+		if columns.shape == nil {
+			if e.err != nil {
+				return fmt.Errorf("line %d: %w", e.line, e.err)
+			}
+			var err error
+			if columns, err = csvHeader(e.data); err != nil {
+				return fmt.Errorf("line %d: %w", e.line, err)
+			}
+			d.shape, d.clock = columns.shape.name, columns.shape.clock
+			if o.Format != "" && o.Format != d.shape {
+				return fmt.Errorf("line %d: this is the header of format %s, not of %s", e.line, d.shape, o.Format)
+			}
+			return nil
+		}
+		err := e.err
+		var it item
+		if err == nil {
+			it, err = columns.parse(e.data)
+		}
+		if err != nil {
+			return d.bad(o, "line", e.line, err)
+		}
+		return d.take(o, &t, it, 0, e.line)
 	}
+}
+
+// bad counts a row that cannot be read, or ends the reading.
+func (d *dataset) bad(o Options, unit string, n int64, err error) error {
+	err = fmt.Errorf("%s %d: %w", unit, n, err)
+	if !o.SkipBad {
+		return err
+	}
+	d.skips.Bad++
+	d.skips.FirstBad = cmp.Or(d.skips.FirstBad, err.Error())
+	return nil
+}
+
+// timing remembers whether rows have times.
+type timing struct {
+	line  int64 // of the first row; 0 before it
+	timed bool
+}
+
+// take adds a row.
+func (d *dataset) take(o Options, t *timing, it item, at place, line int64) error {
 	switch {
-	case r.Prompt == "" && len(r.Messages) == 0:
-		return r, errors.New("neither a prompt nor messages")
-	case r.Prompt != "" && len(r.Messages) > 0:
-		return r, errors.New("both a prompt and messages")
-	case r.PromptTokens < 0 || r.OutputTokens < 0:
-		return r, errors.New("a length must not be negative")
-	case r.AtS != nil && !(*r.AtS >= 0 && *r.AtS <= latestS):
-		return r, fmt.Errorf("at_s must be between 0 and %.0f seconds, not %v", float64(latestS), *r.AtS)
-	}
-	for i, m := range r.Messages {
-		var message struct {
-			Role string `json:"role"`
+	case t.line == 0:
+		t.line, t.timed, d.zero = line, it.timed, it.due
+	case it.timed != t.timed:
+		with, without := t.line, line
+		if it.timed {
+			with, without = without, with
 		}
-		if err := json.Unmarshal(m, &message); err != nil || message.Role == "" {
-			return r, fmt.Errorf("messages[%d] is not an object with a role", i)
+		err := fmt.Errorf("line %d has at_s and line %d has none: either all lines have it or none", with, without)
+		if o.SkipBad {
+			d.skips.Bad++
+			d.skips.FirstBad = cmp.Or(d.skips.FirstBad, err.Error())
+			return nil
+		}
+		return err
+	}
+	if it.empty {
+		d.skips.Empty++
+		return nil
+	}
+	p := it.lengths()
+	if p.output == 0 {
+		if n, ok := o.Output.Fixed(); ok {
+			p.output = int32(n)
 		}
 	}
-	return r, nil
+	why := d.filter.why(p)
+	if d.filter.any() {
+		d.tally.add(p, why)
+	}
+	if why != passes {
+		return nil
+	}
+	if it.text() {
+		d.synthetic = false
+		if it.promptTokens == 0 || it.outputTokens == 0 && it.estimateOutput > 0 {
+			d.estimated++
+		}
+	}
+	d.lengths.add(p)
+	if it.timed {
+		d.due.add(it.due)
+	}
+	if d.hashed = d.hashed || it.hashes != nil; d.parse != nil || d.parquet != nil {
+		d.places.add(at)
+	}
+	return nil
+}
+
+// item reads row k again. Rows of lengths alone need no file.
+func (d *dataset) item(k int) (item, error) {
+	p := d.lengths.at(k)
+	switch {
+	case d.parquet != nil:
+		return d.parquet.item(int64(d.places.at(k)))
+	case d.parse == nil:
+		return item{promptTokens: p.input, outputTokens: p.output}, nil
+	}
+	at := d.places.at(k)
+	data := make([]byte, at.size())
+	if _, err := d.file.ReadAt(data, at.offset()); err != nil {
+		return item{}, fmt.Errorf("reading %s again: %w", d.name, err)
+	}
+	it, err := d.parse(data)
+	if err != nil {
+		return item{}, fmt.Errorf("%s was changed while it was being used: the row at byte %d: %w", d.name, at.offset(), err)
+	}
+	return it, nil
+}
+
+// times are the due times in order, from the first row where they are those of
+// a clock on a wall, else from the trace's own zero.
+func (d *dataset) times() []int64 {
+	due := d.table.times()
+	if d.clock && len(due) > 0 {
+		zero := min(d.zero, due[0])
+		for i := range due {
+			due[i] -= zero
+		}
+	}
+	return due
+}
+
+// medianInput is the median length of the rows' prompts.
+func (d *dataset) medianInput() int32 {
+	counts := map[int32]int64{}
+	for i := range d.rows() {
+		counts[d.lengths.at(i).input]++
+	}
+	return int32(median(counts))
+}
+
+// readPairs reads the lengths in a file of any format; take is the length that
+// every row must have.
+func readPairs(name string, take func(pair) int32) ([]pair, error) {
+	d, err := openDataset(Options{Dataset: name})
+	if err != nil {
+		return nil, err
+	}
+	defer d.file.Close()
+	pairs := make([]pair, d.rows())
+	for i := range pairs {
+		pairs[i] = d.lengths.at(i)
+		if take(pairs[i]) == 0 {
+			return nil, fmt.Errorf("%s: row %d does not say the length", name, i+1)
+		}
+	}
+	// The order of a file is its own business: the same rows draw the same.
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(cmp.Compare(a.input, b.input), cmp.Compare(a.output, b.output)) })
+	return pairs, nil
+}
+
+// list joins names with commas and a last "or".
+func list(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

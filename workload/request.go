@@ -25,8 +25,17 @@ type Request struct {
 
 // Options say what to ask. The zero value asks for 512 tokens in and 128 out.
 type Options struct {
-	Input   int    `yaml:"input"`   // intended prompt tokens of synthetic prompts; default 512
-	Output  int    `yaml:"output"`  // tokens of an answer; default 128 for synthetic prompts, else the data set's
-	Dataset string `yaml:"dataset"` // JSONL file of prompts or messages; replaces synthetic prompts
-	Once    bool   `yaml:"once"`    // stop where the data set ends instead of starting over
+	Input   Lengths `yaml:"input"`    // intended prompt tokens of synthetic prompts; default 512
+	Output  Lengths `yaml:"output"`   // tokens of an answer; default 128 for synthetic prompts, else the data set's
+	Lengths string  `yaml:"lengths"`  // preset of joint prompt and answer lengths, see Presets; instead of input and output
+	Dataset string  `yaml:"dataset"`  // file of prompts, or a trace of lengths; replaces synthetic lengths
+	Format  string  `yaml:"format"`   // of the data set, see Formats; default by its content
+	Once    bool    `yaml:"once"`     // stop where the data set ends instead of starting over
+	SkipBad bool    `yaml:"skip_bad"` // count the lines of the data set that cannot be read instead of stopping at the first
+
+	MinInput  int `yaml:"min_input"` // filters, in tokens; 0 means none
+	MaxInput  int `yaml:"max_input"`
+	MinOutput int `yaml:"min_output"`
+	MaxOutput int `yaml:"max_output"`
+	MaxTotal  int `yaml:"max_total"` // of prompt and answer together
 }

@@ -25,25 +25,52 @@ const (
 
 // synthetic makes prompts of an intended length that share no beginning.
 type synthetic struct {
-	tokens      int32
 	seed        uint64
 	words       []string
 	order       []int // of the words that lead, drawn by seed
 	calibration Calibration
 }
 
-func newSynthetic(tokens int32, runSeed uint64) *synthetic {
+func newSynthetic(runSeed uint64) *synthetic {
 	return &synthetic{
-		tokens: tokens,
-		seed:   seed.Derive(runSeed, "workload: words"),
-		words:  strings.Fields(wordList),
-		order:  seed.Rand(runSeed, "workload: first words").Perm(listLen),
+		seed:  seed.Derive(runSeed, "workload: words"),
+		words: strings.Fields(wordList),
+		order: seed.Rand(runSeed, "workload: first words").Perm(listLen),
 	}
 }
 
-func (s *synthetic) at(index int64, tokens int32) Request {
-	tokens = firstOf(tokens, s.tokens)
-	return Request{ID: index, PromptTokens: tokens, Prompt: s.text(index, s.calibration.words(tokens))}
+// prompt is one of so many tokens for a request.
+func (s *synthetic) prompt(index int64, tokens int32) string {
+	return s.text(index, s.calibration.words(tokens))
+}
+
+// blockTokens is the length of the blocks that traces have hashes of.
+const blockTokens = 512
+
+// blocks is a prompt of so many tokens made of blocks: two prompts share a
+// beginning as long as their hashes are equal from the first on. What is longer
+// than its blocks goes on with words of the request's own. In each further round
+// of a trace all blocks are new, since a cache would know the old ones.
+func (s *synthetic) blocks(index, round int64, hashes []int64, tokens int32) string {
+	block := *s
+	block.seed = mix(s.seed + uint64(round))
+	left := s.calibration.words(tokens)
+	size := max(1, int(math.Round(blockTokens/s.calibration.perWord())))
+	var b strings.Builder
+	b.Grow(left * 7)
+	for _, hash := range hashes {
+		if left == 0 {
+			break
+		}
+		n := min(left, size)
+		b.WriteString(block.text(hash+round, n))
+		b.WriteByte(' ')
+		left -= n
+	}
+	if left > 0 {
+		b.WriteString(s.text(index, left))
+	}
+	return strings.TrimSuffix(b.String(), " ")
 }
 
 // text is the prompt of so many words for a request.
@@ -164,16 +191,17 @@ func Fit(points []Point) Calibration {
 
 // Calibrate makes the lengths of the synthetic prompts that At gives from now
 // on agree with how the server counts. It is for before the load: not while At
-// is being called. The prompts of a data set stay as they are.
+// is being called. The texts of a data set stay as they are.
 func (w *Workload) Calibrate(c Calibration) { w.synthetic.calibration = c }
 
-// Words is the number of words that a synthetic prompt of the intended length
-// has by the present calibration: a good length for a Probe. 0 for data sets.
+// Words is the number of words that a synthetic prompt of the typical length has
+// by the present calibration: a good length for a Probe. 0 for data sets with
+// prompts of their own.
 func (w *Workload) Words() int {
-	if w.rows != nil {
+	if !w.Synthetic() {
 		return 0
 	}
-	return w.synthetic.calibration.words(w.synthetic.tokens)
+	return w.synthetic.calibration.words(w.typical.input)
 }
 
 // Probe is a request to calibrate with, or to see whether the server answers: a

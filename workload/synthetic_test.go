@@ -88,7 +88,7 @@ func TestSyntheticLengths(t *testing.T) {
 // The same seed and index give the same request, in any order, from any
 // goroutine.
 func TestSyntheticIsDeterministic(t *testing.T) {
-	o := Options{Input: 40}
+	o := Options{Input: Tokens(40)}
 	a, b, other := mustOpen(t, o, 5), mustOpen(t, o, 5), mustOpen(t, o, 6)
 	const n = 2000
 	want := make([]Request, n)
@@ -116,7 +116,7 @@ func TestSyntheticIsDeterministic(t *testing.T) {
 // in fact) the same first two: 1024² is more than 10⁵, so pairs suffice.
 func TestSyntheticPromptsShareNoBeginning(t *testing.T) {
 	for _, seed := range []uint64{0, 9} {
-		w := mustOpen(t, Options{Input: 8}, seed)
+		w := mustOpen(t, Options{Input: Tokens(8)}, seed)
 		pairs, last := map[[2]string]int64{}, map[string]int64{}
 		for i := range int64(100_000) {
 			f := strings.Fields(mustAt(t, w, i, 0, 0).Prompt)
@@ -135,7 +135,7 @@ func TestSyntheticPromptsShareNoBeginning(t *testing.T) {
 
 // Any two requests below 2⁴⁰ differ in their first four words, and from probes.
 func TestFirstWordsNameTheRequest(t *testing.T) {
-	w := mustOpen(t, Options{Input: 4}, 3)
+	w := mustOpen(t, Options{Input: Tokens(4)}, 3)
 	rapid.Check(t, func(t *rapid.T) {
 		i := rapid.Int64Range(0, 1<<40-1_000_000).Draw(t, "i")
 		step := rapid.SampledFrom([]int64{1, 1024, 1 << 20, 1 << 30}).Draw(t, "step")
@@ -155,7 +155,7 @@ func TestFirstWordsNameTheRequest(t *testing.T) {
 // Every word is drawn about as often as any other: χ² over 1024 words has
 // mean 1023 and sd √2046, here within 5 sd (strata only make it smaller).
 func TestWordsAreDrawnEvenly(t *testing.T) {
-	w := mustOpen(t, Options{Input: 1004}, 2)
+	w := mustOpen(t, Options{Input: Tokens(1004)}, 2)
 	counts := map[string]float64{}
 	const requests = 400
 	for i := range int64(requests) {
@@ -243,7 +243,7 @@ func TestCalibratedWithin3Percent(t *testing.T) {
 				if probes == 1 && !server.one {
 					continue
 				}
-				w := mustOpen(t, Options{Input: input}, 11)
+				w := mustOpen(t, Options{Input: Tokens(input)}, 11)
 				var points []Point
 				for _, words := range []int{input, 32, 0}[:probes] {
 					if words == 0 { // once more, near the length by what is known now

@@ -3,6 +3,7 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -17,13 +18,15 @@ const (
 
 // Filled is o with its defaults written out.
 func (o Options) Filled() Options {
-	if o.Dataset == "" {
-		if o.Input == 0 {
-			o.Input = defaultInput
-		}
-		if o.Output == 0 {
-			o.Output = defaultOutput
-		}
+	if o.Dataset != "" || o.Lengths != "" {
+		return o
+	}
+	if o.Input == "" {
+		o.Input = Tokens(defaultInput)
+	}
+	// The rows of a file bring the lengths of their answers along.
+	if o.Output == "" && !strings.HasPrefix(string(o.Input), empirical+":") {
+		o.Output = Tokens(defaultOutput)
 	}
 	return o
 }
@@ -34,34 +37,93 @@ func (o *Options) Check() []conf.Problem {
 	wrong := func(path, format string, args ...any) {
 		found = append(found, conf.Problem{Path: path, Text: fmt.Sprintf(format, args...)})
 	}
-	switch {
-	case o.Input < 0 || o.Input > inputMax:
-		wrong("input", "must be between 1 and %d tokens, not %d", inputMax, o.Input)
-	case o.Input > 0 && o.Dataset != "":
+	for _, one := range []struct {
+		path string
+		l    Lengths
+	}{{"input", o.Input}, {"output", o.Output}} {
+		if one.l == "" {
+			continue
+		}
+		if _, err := one.l.parse(); err != nil {
+			wrong(one.path, "%v", err)
+		}
+		if o.Lengths != "" {
+			wrong(one.path, "cannot be given beside lengths, which draws prompts and answers together")
+		}
+	}
+	if o.Input != "" && o.Dataset != "" {
 		wrong("input", "cannot be given beside dataset: its prompts have their own lengths")
 	}
-	if o.Output < 0 || o.Output > inputMax {
-		wrong("output", "must be between 1 and %d tokens, not %d", inputMax, o.Output)
+	switch _, ok := presets[o.Lengths]; {
+	case o.Lengths != "" && !ok:
+		wrong("lengths", "must be %s, not %q", list(Presets()), o.Lengths)
+	case o.Lengths != "" && o.Dataset != "":
+		wrong("lengths", "cannot be given beside dataset: its prompts have their own lengths")
 	}
-	if o.Once && o.Dataset == "" {
-		wrong("once", "is for data sets: synthetic prompts never end")
-	}
+	o.checkDataset(wrong)
+	o.checkFilters(wrong)
 	return found
 }
 
-// A Workload gives requests by their index. At and Rounds may be called from
-// many goroutines at once. Open makes one.
-type Workload struct {
-	output    int32
-	once      bool
-	synthetic *synthetic   // of a data set, only for probes
-	rows      []row        // of a data set; nil for synthetic prompts
-	asked     atomic.Int64 // 1 + the highest index asked for
+func (o *Options) checkDataset(wrong func(path, format string, args ...any)) {
+	if o.Format != "" && !slices.Contains(Formats(), o.Format) {
+		wrong("format", "must be %s, not %q", list(Formats()), o.Format)
+	}
+	if o.Dataset != "" {
+		return
+	}
+	if o.Once {
+		wrong("once", "is for data sets: synthetic prompts never end")
+	}
+	if o.SkipBad {
+		wrong("skip_bad", "is for data sets: there is nothing to read without one")
+	}
+	if o.Format != "" {
+		wrong("format", "is for data sets: there is nothing to read without one")
+	}
 }
 
-// Open makes the workload that o describes and reads its data set, which is
-// held in memory. The same options and seed give the same requests; the seed
-// is that of the run, from which Open derives its own.
+func (o *Options) checkFilters(wrong func(path, format string, args ...any)) {
+	for _, one := range []struct {
+		path  string
+		bound int
+	}{
+		{"min_input", o.MinInput},
+		{"max_input", o.MaxInput},
+		{"min_output", o.MinOutput},
+		{"max_output", o.MaxOutput},
+		{"max_total", o.MaxTotal},
+	} {
+		if one.bound < 0 || one.bound > 2*inputMax {
+			wrong(one.path, "must be between 1 and %d tokens, not %d; 0 means no bound", 2*inputMax, one.bound)
+		}
+	}
+	if o.MaxInput > 0 && o.MinInput > o.MaxInput {
+		wrong("min_input", "is %d, above max_input %d: nothing would be left", o.MinInput, o.MaxInput)
+	}
+	if o.MaxOutput > 0 && o.MinOutput > o.MaxOutput {
+		wrong("min_output", "is %d, above max_output %d: nothing would be left", o.MinOutput, o.MaxOutput)
+	}
+	if o.MaxTotal > 0 && o.MinInput+o.MinOutput > o.MaxTotal {
+		wrong("max_total", "is %d, below min_input and min_output together: nothing would be left", o.MaxTotal)
+	}
+}
+
+// A Workload gives requests by their index. At, Rounds and Err may be called
+// from many goroutines at once. Open makes one.
+type Workload struct {
+	options   Options
+	drawer    *drawer
+	synthetic *synthetic   // of a data set with texts, only for probes
+	data      *dataset     // nil without one
+	typical   pair         // median lengths of synthetic prompts and their answers
+	cut       Cut          // of drawn lengths
+	asked     atomic.Int64 // 1 + the highest index asked for
+	failed    atomic.Pointer[error]
+}
+
+// Open makes the workload that o describes and reads its data set through. The
+// seed is that of the run, from which Open derives its own.
 func Open(o Options, runSeed uint64) (*Workload, error) {
 	var lines []string
 	for _, p := range o.Check() {
@@ -71,31 +133,64 @@ func Open(o Options, runSeed uint64) (*Workload, error) {
 		return nil, errors.New("making a workload: " + strings.Join(lines, "; "))
 	}
 	o = o.Filled()
-	w := &Workload{output: int32(o.Output), once: o.Once, synthetic: newSynthetic(int32(o.Input), runSeed)}
-	if o.Dataset == "" {
-		return w, nil
+	w := &Workload{options: o, synthetic: newSynthetic(runSeed)}
+	var err error
+	if w.drawer, err = newDrawer(o, runSeed); err != nil {
+		return nil, fmt.Errorf("reading lengths: %w", err)
 	}
-	rows, err := readFile(o.Dataset)
-	if err != nil {
-		return nil, fmt.Errorf("reading the data set: %w", err)
+	if o.Dataset != "" {
+		if w.data, err = openDataset(o); err != nil {
+			return nil, fmt.Errorf("reading the data set: %w", err)
+		}
+	} else if w.drawer.filter.any() {
+		if w.cut, err = w.drawer.tryFilter(); err != nil {
+			return nil, fmt.Errorf("making a workload: %w", err)
+		}
 	}
-	w.rows = rows
+	w.typical = w.medians()
 	return w, nil
+}
+
+// typicalOf is how many requests show what is typical.
+const typicalOf = 1000
+
+func (w *Workload) medians() pair {
+	if w.data != nil {
+		return pair{w.data.medianInput(), 0}
+	}
+	if w.drawer.fixed() {
+		return w.drawer.at(0)
+	}
+	var t tally
+	for i := range int64(typicalOf) {
+		t.add(w.drawer.at(i), passes)
+	}
+	after := t.cut().After
+	return pair{int32(after.Input), int32(after.Output)}
 }
 
 // At is request number index, from 0: the same whenever it is asked for, in
 // whatever order. Lengths above 0, such as those of a schedule file, replace
 // the workload's own; those of the prompts of a data set cannot change, so
-// there promptTokens only stands in for a length that the line does not have.
-// False says that the workload has ended: only data sets played Once do.
+// there promptTokens only stands in for a length that the row does not have.
+// False says that the workload has ended: data sets played Once do, and those
+// that cannot be read again, which Err tells.
 func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, bool) {
-	if w.rows == nil {
-		q := w.synthetic.at(index, promptTokens)
-		q.OutputTokens = firstOf(outputTokens, w.output)
-		return q, true
+	drawn := w.drawer.at(index)
+	if w.data == nil {
+		tokens := firstOf(promptTokens, drawn.input)
+		return Request{
+			ID: index, Prompt: w.synthetic.prompt(index, tokens),
+			PromptTokens: tokens, OutputTokens: firstOf(outputTokens, drawn.output),
+		}, true
 	}
-	n := int64(len(w.rows))
-	if w.once && index >= n {
+	n := w.Rows()
+	if w.options.Once && index >= n {
+		return Request{}, false
+	}
+	it, err := w.data.item(w.data.row(int(index % n)))
+	if err != nil {
+		w.failed.CompareAndSwap(nil, &err)
 		return Request{}, false
 	}
 	for {
@@ -104,12 +199,19 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 			break
 		}
 	}
-	r := &w.rows[index%n]
-	return Request{
-		ID: index, Session: r.Session, Prompt: r.Prompt, Messages: r.Messages,
-		PromptTokens: firstOf(r.PromptTokens, promptTokens),
-		OutputTokens: firstOf(outputTokens, r.OutputTokens, w.output),
-	}, true
+	q := Request{
+		ID: index, Session: it.session, Prompt: it.prompt, Messages: it.messages,
+		PromptTokens: firstOf(it.promptTokens, promptTokens),
+		OutputTokens: firstOf(outputTokens, it.outputTokens, drawn.output, it.estimateOutput),
+	}
+	switch {
+	case it.text():
+	case it.hashes != nil:
+		q.Prompt = w.synthetic.blocks(index, index/n, it.hashes, q.PromptTokens)
+	default:
+		q.Prompt = w.synthetic.prompt(index, q.PromptTokens)
+	}
+	return q, true
 }
 
 func firstOf(lengths ...int32) int32 {
@@ -121,29 +223,118 @@ func firstOf(lengths ...int32) int32 {
 	return 0
 }
 
-// Rows is the number of requests in the data set; 0 for synthetic prompts,
-// which never end.
-func (w *Workload) Rows() int64 { return int64(len(w.rows)) }
+// Err is why At said false although the workload has not ended: its data set
+// could not be read again.
+func (w *Workload) Err() error {
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Synthetic says that all prompts are made up for their length, by Calibrate's
+// measure, as without a data set and for one of lengths alone. How long an
+// answer gets is then the workload's to say, not the model's.
+func (w *Workload) Synthetic() bool { return w.data == nil || w.data.synthetic }
+
+// Typical are the median lengths of synthetic prompts and, where they are drawn
+// or fixed, of their answers: what to prepare a server with. 0 is unknown.
+func (w *Workload) Typical() (promptTokens, outputTokens int32) {
+	return w.typical.input, w.typical.output
+}
+
+// Rows is the number of requests in the data set; 0 without one: synthetic
+// prompts never end.
+func (w *Workload) Rows() int64 {
+	if w.data == nil {
+		return 0
+	}
+	return int64(w.data.rows())
+}
 
 // Rounds is how often the data set was started over so far: 0 as long as no
-// line was asked twice. A prefix cache may answer a line that was.
+// row was asked twice. A prefix cache may answer one that was.
 func (w *Workload) Rounds() int64 {
 	if asked := w.asked.Load(); asked > 0 {
-		return (asked - 1) / int64(len(w.rows))
+		return (asked - 1) / w.Rows()
 	}
 	return 0
 }
 
-// Times are the due times of the data set's lines in ns, ascending, where every
-// line has at_s: request i belongs to time i. Then the data set is a schedule
-// too.
+// Times are the due times of the data set's rows in ns, ascending, where every
+// row has one: request i belongs to time i. Then the data set is a schedule
+// too. Times of day begin with the file's first row.
 func (w *Workload) Times() (due []int64, ok bool) {
-	if len(w.rows) == 0 || w.rows[0].AtS == nil {
+	if w.data == nil || w.data.due.n == 0 {
 		return nil, false
 	}
-	due = make([]int64, len(w.rows))
-	for i := range w.rows {
-		due[i] = w.rows[i].due()
+	return w.data.times(), true
+}
+
+// Cut says what the filters dropped; false without filters.
+func (w *Workload) Cut() (c Cut, ok bool) {
+	switch {
+	case !w.drawer.filter.any():
+		return c, false
+	case w.data != nil:
+		return w.data.tally.cut(), true
 	}
-	return due, true
+	return w.cut, true
+}
+
+// Skipped are the rows of the data set that cannot be asked.
+func (w *Workload) Skipped() Skips {
+	if w.data == nil {
+		return Skips{}
+	}
+	return w.data.skips
+}
+
+// Notes say what a reader of the run should know about what is asked, one line
+// each: where published lengths come from, what was left out and why, what is
+// estimated. Nothing where there is nothing to say.
+func (w *Workload) Notes() []string {
+	var notes []string
+	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if w.options.Lengths != "" {
+		say("lengths: %s", w.Source())
+	}
+	if c, ok := w.Cut(); ok {
+		say("%s", c)
+	}
+	if w.data == nil {
+		return notes
+	}
+	if s := w.data.skips; s.Bad > 0 {
+		say("%d rows of the data set cannot be read and were skipped; the first: %s", s.Bad, s.FirstBad)
+	}
+	if n := w.data.skips.Empty; n > 0 {
+		say("%d rows of the data set have nothing to ask and were skipped", n)
+	}
+	if n := w.data.estimated; n > 0 {
+		say("lengths of %d rows are estimated from their text, at four letters a token", n)
+	}
+	return notes
+}
+
+// Format is that of the data set; empty without one.
+func (w *Workload) Format() string {
+	if w.data == nil {
+		return ""
+	}
+	return w.data.shape
+}
+
+// Source says where the lengths come from, in one line.
+func (w *Workload) Source() string {
+	switch o := &w.options; {
+	case w.data != nil:
+		return fmt.Sprintf("%s (format %s)", o.Dataset, w.data.shape)
+	case o.Lengths != "":
+		return PresetSource(o.Lengths)
+	case w.drawer.joint != nil:
+		return fmt.Sprintf("prompts and answers drawn together from %s", w.drawer.input.file)
+	default:
+		return fmt.Sprintf("prompts %s; answers %s", w.drawer.input, w.drawer.output)
+	}
 }

@@ -27,7 +27,7 @@ const small = "\ufeff" + `{"prompt":"Häuser\n\"zählen\""}
 
 func TestDataSet(t *testing.T) {
 	path := write(t, small)
-	w := mustOpen(t, Options{Dataset: path, Output: 77}, 1)
+	w := mustOpen(t, Options{Dataset: path, Output: Tokens(77)}, 1)
 	messages := []json.RawMessage{
 		json.RawMessage(`{"role":"system","content":"Be brief."}`),
 		json.RawMessage(`{"role":"user","content":[{"type":"text","text":"Hi"}]}`),
@@ -148,11 +148,11 @@ func TestCheck(t *testing.T) {
 		want []string
 	}{
 		{Options{}, nil},
-		{Options{Input: 1, Output: 1}, nil},
-		{Options{Dataset: "x", Output: 3, Once: true}, nil},
-		{Options{Input: -1, Output: -1}, []string{"input must be between 1 and 16777216 tokens, not -1", "output must be between"}},
-		{Options{Input: 1 << 30, Output: 1 << 40}, []string{"input must be", "output must be"}},
-		{Options{Input: 3, Dataset: "x"}, []string{"input cannot be given beside dataset"}},
+		{Options{Input: "1", Output: "1"}, nil},
+		{Options{Dataset: "x", Output: "3", Once: true}, nil},
+		{Options{Input: "-1", Output: "-1"}, []string{"input must be between 1 and 16777216 tokens, not -1", "output must be between"}},
+		{Options{Input: "1073741824", Output: "1e12"}, []string{"input must be", "output must be"}},
+		{Options{Input: "3", Dataset: "x"}, []string{"input cannot be given beside dataset"}},
 		{Options{Once: true}, []string{"once is for data sets"}},
 	} {
 		var got []string
@@ -166,7 +166,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("Open(%+v) says %v", c.o, err)
 		}
 	}
-	if got, want := (Options{}).Filled(), (Options{Input: 512, Output: 128}); got != want {
+	if got, want := (Options{}).Filled(), (Options{Input: "512", Output: "128"}); got != want {
 		t.Errorf("filled: %+v", got)
 	}
 	if o := (Options{Dataset: "x"}); o.Filled() != o {

@@ -1,0 +1,44 @@
+package experiment
+
+import (
+	"math"
+
+	"fermata/metrics"
+	"fermata/recording"
+	"fermata/schedule"
+	"fermata/spec"
+)
+
+// arrivals are how the measured requests of a recording came, beside what its
+// schedule draws from; nil in a closed loop, where answers decide, and where
+// there is nothing to say.
+func arrivals(src recording.Source, s *spec.Run) (*metrics.Arrivals, error) {
+	if s.Schedule.Kind == schedule.Closed || s.Schedule.Kind == schedule.All {
+		return nil, nil
+	}
+	var due []int64
+	for t := range src.Traces(0) {
+		if t.Phase == recording.Measured && t.Try == 0 {
+			due = append(due, t.Due)
+		}
+	}
+	if err := src.Err(); err != nil || len(due) < 3 {
+		return nil, err
+	}
+	g := schedule.Realised(due)
+	if plan, err := schedule.New(s.Schedule, s.Seed); err == nil { // not from a file that is gone
+		g = plan.Realised(due)
+	}
+	a := &metrics.Arrivals{Gaps: int64(g.N), MeanNs: int64(math.Round(g.MeanNs)), CV: g.CV}
+	if g.Windows > 1 {
+		a.Dispersion, a.WindowNs = &g.Dispersion, g.WindowNs
+	}
+	if g.Asked != nil {
+		mean := int64(math.Round(g.Asked.MeanNs))
+		a.AskedMeanNs, a.AskedCV, a.KS = &mean, &g.Asked.CV, g.Asked.Distance
+		if g.Windows > 1 {
+			a.AskedDispersion = &g.Asked.Dispersion
+		}
+	}
+	return a, nil
+}

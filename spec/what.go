@@ -1,0 +1,22 @@
+package spec
+
+import "fermata/workload"
+
+// preferWhat is prefer for the workload: lengths, published lengths and a data
+// set each say what to ask, and one that is set takes the place of the others.
+func preferWhat(w *workload.Options, given func(path string) bool) {
+	set := func(key string) bool { return given("workload." + key) }
+	own, published, data := set("input") || set("output"), set("lengths"), set("dataset")
+	if (set("input") || published) && !data {
+		w.Dataset, w.Format, w.Once, w.SkipBad = "", "", false, false
+	}
+	if (published || data) && !set("input") {
+		w.Input = ""
+	}
+	if published && !set("output") {
+		w.Output = ""
+	}
+	if (own || data) && !published {
+		w.Lengths = ""
+	}
+}
