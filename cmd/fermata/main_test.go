@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -36,7 +37,9 @@ func TestScripts(t *testing.T) {
 			// Nothing of the machine's own: no colour, no key.
 			e.Setenv("NO_COLOR", "1")
 			e.Setenv("GOCOVERDIR", os.Getenv("GOCOVERDIR"))
-			return nil
+			data, err := filepath.Abs("../../workload/testdata") // rows of published traces
+			e.Setenv("DATA", data)
+			return err
 		},
 	})
 }

@@ -90,6 +90,9 @@ func encodeText(m encoding.TextMarshaler) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		return scalarNode("!!int", string(text)), nil // its reader takes the scalar as written, so quotes would only puzzle
+	}
 	return scalarNode("!!str", string(text)), nil
 }
 

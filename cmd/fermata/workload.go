@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"fermata/internal/conf"
+	"fermata/spec"
+	"fermata/workload"
+)
+
+func newWorkload(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "workload",
+		Short: "Look at a workload without sending anything",
+		Args:  takes(0, 0, ""),
+		RunE:  func(*cobra.Command, []string) error { return usagef("say what to do: `fermata workload show`") },
+	}
+	c.AddCommand(newWorkloadShow(s))
+	return c
+}
+
+func newWorkloadShow(s streams) *cobra.Command {
+	var set []string
+	var requests int
+	c := &cobra.Command{
+		Use:   "show [SPEC]",
+		Short: "What would be asked: lengths, their correlation, arrivals",
+		Long: `Show reads the workload of a run file or of the flags, and prints where its
+lengths come from, their quantiles and histograms, how prompt and answer lengths go
+together, what filters dropped, and when requests would come. Nothing is sent.`,
+		Example: `  fermata workload show --lengths lmsys
+  fermata workload show --dataset trace.csv --max-input 4096`,
+		Args: takes(0, 1, "one run file at most"),
+	}
+	flags := addSpecFlags(c, isAsking)
+	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the run file, such as workload.once=true")
+	c.Flags().IntVar(&requests, "requests", 0, "look at the first `N` requests (default the data set, or 10,000)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		sets, err := flags.settings(c, set)
+		if err != nil {
+			return err
+		}
+		// Whom to ask, and how fast, does not matter here.
+		sets = append([]conf.Setting{{Path: "target.url", Value: "http://127.0.0.1:8000", From: "the default URL"}}, sets...)
+		if len(args) == 0 {
+			sets = append(sets, conf.Setting{Path: "schedule.rate", Value: "1", From: "the default rate"})
+		}
+		r, err := readSpec(args, sets, true)
+		if err != nil {
+			return err
+		}
+		w, err := workload.Open(r.Workload, r.Seed)
+		if err != nil {
+			return err
+		}
+		summary, err := workload.Describe(w, requests)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(s.out, summary.Text())
+		return err
+	}
+	return c
+}
+
+// isAsking says that a flag is about what is asked.
+func isAsking(f spec.Flag) bool {
+	return f.Path == "seed" || len(f.Path) > len("workload.") && f.Path[:len("workload.")] == "workload."
+}
