@@ -2,7 +2,8 @@
 GO     ?= go
 TOOL   := $(GO) tool -modfile=tools/go.mod
 BIN    := bin/fermata
-LDFLAGS := -s -w
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 export CGO_ENABLED := 0
 
 .PHONY: build demo test lint golden fuzz bench slow e2e-real clean

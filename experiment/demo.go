@@ -27,6 +27,7 @@ var demoLoad = []conf.Setting{
 	{Path: "workload.input", Value: "64"},
 	{Path: "workload.output", Value: "128"},
 	{Path: "judge.deadlines", Value: "fixed:300ms"},
+	{Path: "seed", Value: "1"}, // the same moments for both
 }
 
 // Demo runs the same load against two servers of its own, one of which freezes

@@ -124,7 +124,7 @@ func explainStatus(t *recording.Trace, u *url.URL, a asked) *Failure {
 		return &Failure{saw, "Choose a model that the server has with --model."}
 	case code == 404 || code == 405:
 		return &Failure{
-			fmt.Sprintf("nothing answers at %s (status %d)", a.url, code),
+			fmt.Sprintf("the server has nothing at %s (status %d)", a.url, code),
 			"Give the base URL (http://HOST:8000), one that ends in /v1, or the full path of the endpoint; --api chooses chat or completions.",
 		}
 	case code == 413 || code == 400 && strings.Contains(low, "context"):

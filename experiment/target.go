@@ -25,6 +25,9 @@ const (
 	mostProbes    = 3                   // preflight and calibration together
 	shortProbe    = 32                  // words of a calibration prompt: far from the wanted length, so that both ends are known
 	labelTimeout  = 3 * time.Second
+
+	// Words are short and common: no vocabulary splits them finer or joins more.
+	fewestPerWord, mostPerWord = 0.3, 10
 )
 
 // A target is who is asked, found out before the run begins.
@@ -36,7 +39,8 @@ type target struct {
 	options dialect.Options
 	models  []string // that the server lists
 	labels  map[string]string
-	probes  int // sent so far
+	probes  int      // sent so far
+	gaveUp  []string // what was left out because the server refused it
 	say     func(format string, args ...any)
 }
 
@@ -170,6 +174,9 @@ func (t *target) preflight(ctx context.Context, tr wire.Transport, clock wire.Cl
 			return trace, err
 		}
 		if trace.Outcome == recording.OK || ctx.Err() != nil {
+			for _, what := range t.gaveUp {
+				t.say("%s", what)
+			}
 			return trace, context.Cause(ctx)
 		}
 		if t.probes < mostProbes && t.yield(&trace) {
@@ -214,12 +221,12 @@ func (t *target) yield(trace *recording.Trace) bool {
 	switch {
 	case !o.NoUsage && strings.Contains(why, "stream_options"):
 		o.NoUsage = true
-		t.say("the server takes no stream_options: token counts are ours alone")
+		t.gaveUp = append(t.gaveUp, "the server takes no stream_options: token counts are ours alone")
 	case !o.NewMaxField && strings.Contains(why, "max_completion_tokens"):
 		o.NewMaxField = true
 	case o.IgnoreEOS:
 		o.IgnoreEOS = false
-		t.say("the server takes no ignore_eos: answers may be shorter than asked for")
+		t.gaveUp = append(t.gaveUp, "the server takes no ignore_eos: answers may be shorter than asked for")
 	default:
 		return false
 	}
@@ -242,6 +249,7 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 			return err
 		}
 		if trace.Outcome != recording.OK || !trace.Prompt.Reported.OK {
+			t.say("a calibration request ended as %s: prompts are fitted to one count alone", trace.Outcome)
 			break
 		}
 		points = append(points, workload.Point{Words: next, Tokens: int(trace.Prompt.Reported.V)})
@@ -249,8 +257,14 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 		words, next = next, w.Words()
 	}
 	c := workload.Fit(points)
+	if c.PerWord < fewestPerWord || c.PerWord > mostPerWord {
+		w.Calibrate(workload.Calibration{})
+		t.say("the server's count of prompt tokens does not follow their length (%d for %d words): prompts of %d words stand for %d tokens, uncalibrated",
+			points[0].Tokens, points[0].Words, w.Words(), wanted)
+		return nil
+	}
 	w.Calibrate(c)
-	t.say("prompts of %d tokens: %d words (%.4g tokens a word and %.0f around them)", wanted, w.Words(), c.PerWord, c.Overhead)
+	t.say("prompts of %d tokens have %d words: the server counts %.4g tokens a word, and %.0f more a prompt", wanted, w.Words(), c.PerWord, c.Overhead)
 	return nil
 }
 

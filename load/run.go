@@ -73,6 +73,7 @@ type run struct {
 
 	haltOnce sync.Once
 	haltWhy  atomic.Pointer[string]
+	haltedAt atomic.Int64
 	failed   atomic.Bool // stopped by its failures
 	fatal    atomic.Pointer[error]
 
@@ -292,6 +293,7 @@ func (r *run) obey(ctx context.Context, stop <-chan struct{}, over <-chan struct
 // stopSending ends arrivals. Why is empty when the run is simply over.
 func (r *run) stopSending(why string) {
 	r.haltOnce.Do(func() {
+		r.haltedAt.Store(r.clock.Now())
 		if why != "" {
 			r.haltWhy.Store(&why)
 		}
@@ -337,8 +339,8 @@ func (r *run) end() End {
 	if why := r.haltWhy.Load(); why != nil {
 		e.Interrupted = *why
 		e.Why = "the run was stopped: " + *why
-		if !known || e.WindowEnd > r.clock.Now() {
-			e.WindowEnd = max(start, r.clock.Now())
+		if at := r.haltedAt.Load(); !known || e.WindowEnd > at {
+			e.WindowEnd = max(start, at) // nothing was offered after that
 		}
 	}
 	return e

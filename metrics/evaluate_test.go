@@ -401,3 +401,48 @@ func TestEvaluateErrors(t *testing.T) {
 		}
 	}
 }
+
+// Requests that come faster than they are answered make a queue that grows.
+func TestBacklog(t *testing.T) {
+	window := recording.Meta{WindowStart: recording.Some(int64(0)), WindowEnd: recording.Some(int64(10e9))}
+	run := func(lasting func(due int64) int64) *Result {
+		var s recording.Slice
+		for i := range int64(200) { // 20 a second
+			tr := steadyTrace(i, 5, 200_000_000, 20_000_000)
+			tr.Due, tr.Sent = i*50_000_000, recording.Some(i*50_000_000)
+			tr.End = recording.Some(tr.Due + lasting(tr.Due))
+			s = append(s, tr)
+		}
+		return evaluate(t, s, window, Options{})
+	}
+	if r := run(func(int64) int64 { return 2e9 }); strings.Contains(codes(r), "backlog") {
+		t.Error("40 under way throughout are no backlog")
+	}
+	// Answered at half the rate: the n-th ends at n/10 s; 50 and 100 are under way.
+	r := run(func(due int64) int64 { return due + 100_000_000 })
+	if !strings.Contains(codes(r), "backlog") {
+		t.Errorf("warnings: %s", codes(r))
+	}
+	for _, w := range r.Warnings {
+		if w.Code == "backlog" && !strings.Contains(w.Text, ": 51 were under way in the middle of the measured phase, 101 at its end") {
+			t.Error(w.Text)
+		}
+	}
+}
+
+// What a user cuts off says nothing about the server.
+func TestCutByUser(t *testing.T) {
+	var s recording.Slice
+	for i := range int64(4) {
+		s = append(s, recording.Trace{Index: i, Due: i, Sent: recording.Some(i), Phase: recording.Measured, Outcome: recording.TruncatedByUs})
+	}
+	if c := codes(evaluate(t, s, recording.Meta{Interrupted: "interrupted"}, Options{})); strings.Contains(c, "not_a_measurement") || strings.Contains(c, "no_success") || !strings.Contains(c, "interrupted") {
+		t.Errorf("warnings: %s", c)
+	}
+	for i := range s {
+		s[i].Outcome = recording.StreamCut
+	}
+	if c := codes(evaluate(t, s, recording.Meta{Interrupted: "interrupted"}, Options{})); !strings.Contains(c, "not_a_measurement") {
+		t.Errorf("warnings: %s", c)
+	}
+}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 
@@ -21,6 +22,7 @@ type tally struct {
 	failures          map[failureClass]*Failure
 	lateness          *series
 	flight            inFlight
+	atHalf, atEnd     int64 // requests due and not ended at the middle and the end of the window
 
 	finished, finishedTokens, arrivedTokens, inputTokens int64
 }
@@ -46,9 +48,33 @@ func (y *tally) count(a *answer, measured bool) {
 		y.through(a)
 		y.flight.see(a.t)
 	}
+	if y.known {
+		y.under(a.t)
+	}
 	if measured {
 		y.countMeasured(a)
 	}
+}
+
+// under counts a request that was under way, sent or not, at the middle or the end
+// of the window.
+func (y *tally) under(t *recording.Trace) {
+	half := y.start + (y.end-y.start)/2
+	end := t.End.Or(never)
+	if t.Due <= half && end > half {
+		y.atHalf++
+	}
+	if t.Due < y.end && end >= y.end {
+		y.atEnd++
+	}
+}
+
+// backlog says that requests came faster than they were answered: those under way
+// went on growing in the second half of the window, by more than chance would
+// explain (four standard deviations of a Poisson number).
+func (y *tally) backlog() bool {
+	grown := float64(y.atEnd - y.atHalf)
+	return y.known && grown > 4*math.Sqrt(float64(y.atEnd)) && grown > 0.3*float64(y.atHalf)
 }
 
 func (y *tally) countMeasured(a *answer) {
@@ -119,10 +145,14 @@ func (y *tally) through(a *answer) {
 // window is the measured phase; where the recording names none, from the first
 // due time to the last end of the measured requests.
 func (y *tally) window(w *Window) {
-	if y.known || y.measured == 0 {
+	if y.known {
 		return
 	}
 	w.StartNs, w.EndNs = y.firstDue, y.lastEnd
+	if y.measured == 0 {
+		w.Why = "no measured request was due"
+		return
+	}
 	w.Why = "from the first due time to the last end: the recording names no window"
 }
 
@@ -136,6 +166,11 @@ func (y *tally) see(a *answer) {
 func (y *tally) seek() recording.Columns { return y.lateness.seek() }
 
 func (y *tally) failedRequests() int64 { return y.measured - y.outcomes[string(recording.OK)] }
+
+// cutByUser are the requests that ended because somebody stopped the run.
+func (y *tally) cutByUser() int64 {
+	return y.outcomes[string(recording.TruncatedByUs)] + y.outcomes[string(recording.NotSent)]
+}
 
 func (y *tally) result(r *Result, measured int64) {
 	r.Outcomes, r.FinishReasons = y.outcomes, y.finish

@@ -67,6 +67,10 @@ func (m *remarks) see(a *answer) {
 func (m *remarks) warnings(r *Result, y *tally, i instrument, byFailures bool) {
 	w := &list{}
 	m.failures(w, r, y, byFailures)
+	if y.backlog() {
+		w.add("backlog", fmt.Sprintf("requests came faster than they were answered: %d were under way in the middle of the measured phase, %d at its end", y.atHalf, y.atEnd),
+			"Either the server cannot keep up, or the run was too short for it to reach its stride; latencies then depend on how long the run was. Offer less, or measure for longer and see whether they stay.")
+	}
 	m.counts(w, r)
 	m.stream(w)
 	m.lengths(w)
@@ -86,15 +90,17 @@ func (l *list) add(code, text, help string) {
 
 func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 	failed := y.failedRequests()
-	share := 0.0
-	if y.measured > 0 {
-		share = float64(failed) / float64(y.measured)
+	// What a user cuts off says nothing about the server.
+	stopped := r.Run.Interrupted != "" && !byFailures
+	own := failed
+	if stopped {
+		own -= y.cutByUser()
 	}
-	if byFailures || share > failedOver {
+	if byFailures || float64(own) > failedOver*float64(y.measured) {
 		w.add("not_a_measurement", fmt.Sprintf("This is not a measurement of the server's speed: %d of %d requests failed (%s)", failed, y.measured, classes(r.Failures)),
 			"The figures describe the few that came through. Find out why requests fail first: the failures list says at which step, with the first error of each kind.")
 	}
-	if y.outcomes[string(recording.OK)] == 0 {
+	if y.outcomes[string(recording.OK)] == 0 && (!stopped || own > 0) {
 		w.add("no_success", fmt.Sprintf("none of %d measured requests succeeded", y.measured),
 			"There is nothing to judge. Try one request by hand, and compare the URL, the model's name and the key.")
 	}

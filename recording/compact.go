@@ -262,7 +262,9 @@ func (c *compaction) publish() error {
 // had acknowledged is in the files afterwards. It refuses while the writer lives,
 // and on a finished recording there is nothing to do.
 func Recover(dir string) (Report, error) {
-	if _, err := os.Stat(dir); err != nil {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return Report{}, missing(dir)
+	} else if err != nil {
 		return Report{}, fmt.Errorf("recording: recovering: %w", err)
 	}
 	lock, err := lockFolder(dir)
@@ -299,7 +301,7 @@ func recoverFolder(dir string) (Report, error) {
 		}
 	}
 	if !hasJournal {
-		return Report{}, fmt.Errorf("recording: %s holds no recording: it has neither %s nor a journal", dir, RequestsFile)
+		return Report{}, empty(dir)
 	}
 	return compact(dir, compactOptions{})
 }

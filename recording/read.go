@@ -23,9 +23,9 @@ type ErrUnfinished struct {
 // Error says what to do about it.
 func (e *ErrUnfinished) Error() string {
 	if e.Writing {
-		return fmt.Sprintf("recording: %s is still being recorded: wait for its end", e.Dir)
+		return fmt.Sprintf("%s is still being recorded: wait for its end", e.Dir)
 	}
-	return fmt.Sprintf("recording: %s was not finished, its process died: run \"fermata recover %s\" first", e.Dir, e.Dir)
+	return fmt.Sprintf("%s was not finished, its process died: run \"fermata recover %s\" first", e.Dir, e.Dir)
 }
 
 // A Recording is a finished recording, open for reading. It implements Source.
@@ -43,7 +43,7 @@ type Recording struct {
 func Open(path string) (*Recording, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("recording: there is no folder or file %s: %w", path, fs.ErrNotExist)
+		return nil, missing(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recording: looking at %s: %w", path, err)
@@ -60,6 +60,37 @@ func Open(path string) (*Recording, error) {
 	return r, nil
 }
 
+// missing is the error for a run that is not there; it is fs.ErrNotExist.
+type missing string
+
+// Error says what is not there.
+func (m missing) Error() string { return "there is no folder or file " + string(m) }
+
+// Is makes it fs.ErrNotExist.
+func (m missing) Is(err error) bool { return err == fs.ErrNotExist }
+
+// empty is the error for a folder without a recording. It names the runs that
+// the folder holds, since that is what was probably meant.
+func empty(dir string) error {
+	var runs []string
+	for _, name := range []string{RequestsFile, journalFolder} {
+		found, err := filepath.Glob(filepath.Join(dir, "*", name))
+		if err != nil {
+			continue // a folder with wildcards in its name
+		}
+		for _, f := range found {
+			runs = append(runs, filepath.Dir(f))
+		}
+	}
+	if len(runs) == 0 {
+		return fmt.Errorf("%s holds no recording: it has neither %s nor a journal", dir, RequestsFile)
+	}
+	if len(runs) > 5 {
+		runs = append(runs[:5], "…")
+	}
+	return fmt.Errorf("%s is no recording, but holds some: name one of %s", dir, strings.Join(runs, ", "))
+}
+
 // findRequests is the path of the requests in a run folder.
 func findRequests(dir string) (string, error) {
 	path := filepath.Join(dir, RequestsFile)
@@ -68,7 +99,7 @@ func findRequests(dir string) (string, error) {
 		return path, nil // an error comes back when it is opened
 	}
 	if _, err := os.Stat(filepath.Join(dir, journalFolder)); err != nil {
-		return "", fmt.Errorf("recording: %s holds no recording: it has neither %s nor a journal", dir, RequestsFile)
+		return "", empty(dir)
 	}
 	lock, err := lockFolder(dir)
 	if err == nil {

@@ -82,9 +82,9 @@ func parseJSON(line []byte) (Arrival, error) {
 		Session      string   `json:"session"`
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
+	d.DisallowUnknownFields() // a misspelt field would be silently lost
 	if err := d.Decode(&row); err != nil {
-		return Arrival{}, err
+		return Arrival{}, plain(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return Arrival{}, errors.New("more than one JSON object")
@@ -193,4 +193,12 @@ func fromSeconds(at float64) (int64, error) {
 		return 0, fmt.Errorf("at_s must be between 0 and %.0f seconds, not %v", float64(latestS), at)
 	}
 	return int64(math.Round(at * 1e9)), nil
+}
+
+// plain is an error of encoding/json for people, with the fields that there are.
+func plain(err error) error {
+	if text, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("unknown field %s; a row has at_s, and may have prompt_tokens, output_tokens and session", text)
+	}
+	return err
 }

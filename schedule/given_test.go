@@ -85,7 +85,7 @@ func TestGivenFileErrors(t *testing.T) {
 		{"{\"at_s\":1}\n\n{\"session\":\"a\"}\n", "line 3: at_s is missing"},
 		{"{\"at_s\":1} {\"at_s\":2}\n", "line 1: more than one JSON object"},
 		{"{\"at_s\":1,\"prompt_tokens\":-1}\n", "line 1: a length must be between 0 and 16777216 tokens, not -1"},
-		{"{\"at_s\":1,\"at\":2}\n", `line 1: json: unknown field "at"`},
+		{"{\"at_s\":1,\"at\":2}\n", `line 1: unknown field "at"; a row has at_s`},
 		{"{\"at_s\":\"1\"}\n", "line 1: json: cannot unmarshal string"},
 		{"{\"at_s\":1}\nsoon\n", "line 2: invalid character"},
 	} {

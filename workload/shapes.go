@@ -95,10 +95,13 @@ func parseOwn(line []byte) (item, error) {
 		return item{}, errors.New("not valid UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
+	d.DisallowUnknownFields() // a misspelt field would be silently lost
 	if err := d.Decode(&r); err != nil {
 		if err == io.ErrUnexpectedEOF {
 			err = errors.New("the JSON object is cut off")
+		}
+		if text, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			err = fmt.Errorf("unknown field %s; a row has prompt or messages, and may have prompt_tokens, output_tokens, at_s and session", text)
 		}
 		return item{}, err
 	}

@@ -114,7 +114,7 @@ func TestDataSetErrors(t *testing.T) {
 		{good + "\n[1]\n", "line 3: json: cannot unmarshal array"},
 		{good + `{"prompt":`, "line 2: the JSON object is cut off"},
 		{good + `{"prompt":"a"}{"prompt":"b"}`, "line 2: more than one JSON object"},
-		{good + `{"prompt":"a","answer":"b"}`, `line 2: json: unknown field "answer"`},
+		{good + `{"prompt":"a","answer":"b"}`, `line 2: unknown field "answer"; a row has prompt or messages`},
 		{good + `{"prompt":3}`, "line 2: json: cannot unmarshal number"},
 		{good + `{"session":"a"}`, "line 2: neither a prompt nor messages"},
 		{good + `{"prompt":""}`, "line 2: neither a prompt nor messages"},

@@ -7,7 +7,7 @@
 // terminal only, and NO_COLOR is respected. Errors are one sentence each,
 // followed by a line that says what to do where there is something to do.
 //
-// Exit codes: 0 fine; 1 the tool failed, or nothing was measured; 2 wrong usage;
+// Exit codes: 0 fine; 1 the tool or its first request failed; 2 wrong usage;
 // 3 an objective was missed, or no request succeeded; 4 the measurement cannot
 // carry the claim; 130 interrupted, with the recording intact. Where several
 // hold: 130, 1, 4, 3.

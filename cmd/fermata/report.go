@@ -14,7 +14,10 @@ func newReport(s streams) *cobra.Command {
 		Short: "Tables, JSON, CSV or Markdown from recordings",
 		Long: `Report judges recordings again, as they were judged when they were made or under
 other objectives, deadlines, paces and target gaps. Several runs are shown side by
-side. RUN is a run's folder, or a requests.parquet.`,
+side. RUN is a run's folder, or a requests.parquet.
+
+Exit codes as of run: 3 an objective was missed or no request succeeded, 4 the
+measurement cannot carry the claim.`,
 		Example: `  fermata report runs/20261129-120000
   fermata report runs/a runs/b --slo "ttft<=1s @99%" --target-gap 33ms
   fermata report runs/a -o json > result.json`,

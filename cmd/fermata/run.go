@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,12 @@ latencies count from the due time.
 Everything can stand in a run file instead of flags; --print-spec shows the file
 that the flags mean, and --set reaches every key of it. ^C once stops asking and
 waits up to 30 s for answers; twice cuts them. Either way everything recorded is
-kept and reported.`,
+kept and reported.
+
+Exit codes: 0 fine; 1 the tool or its first request failed; 2 wrong usage; 3 an
+objective was missed, or no request succeeded; 4 the measurement cannot carry the
+claim (this machine was the bottleneck, an objective is open, or failures stopped
+the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 		Example: `  fermata run http://127.0.0.1:8000 --rate 4 --requests 200
   fermata run http://127.0.0.1:8000/v1 --concurrency 8 --duration 60s --input 1024 --output 256
   fermata run https://api.example.com/v1 --model m --api-key-env KEY --rate 0.5 \
@@ -66,6 +72,9 @@ kept and reported.`,
 	return c
 }
 
+// hostPort is a server that somebody wrote without its scheme.
+var hostPort = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)(/.*)?$`)
+
 // readSpec reads the run file, or makes one for a URL.
 func readSpec(args []string, sets []conf.Setting, printing bool) (*spec.Run, error) {
 	switch {
@@ -79,6 +88,9 @@ func readSpec(args []string, sets []conf.Setting, printing bool) (*spec.Run, err
 		return spec.Read("", nil, append([]conf.Setting{url}, sets...))
 	}
 	data, err := os.ReadFile(args[0])
+	if os.IsNotExist(err) && hostPort.MatchString(args[0]) {
+		return nil, usagef("%s is no run file; for a server write http://%s", args[0], args[0])
+	}
 	if os.IsNotExist(err) {
 		return nil, usagef("%s is neither a run file nor a URL (which begins with http:// or https://)", args[0])
 	}

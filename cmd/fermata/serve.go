@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,6 +34,9 @@ script language.`,
 			return usagef("give a script with --script FILE")
 		}
 		data, err := os.ReadFile(script)
+		if os.IsNotExist(err) {
+			return usagef("there is no script %s", script)
+		}
 		if err != nil {
 			return fmt.Errorf("reading the script: %w", err)
 		}
@@ -50,6 +54,9 @@ script language.`,
 			log = f
 		}
 		ln, err := serve.Listen(listen)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%s is taken: choose another address with --listen, such as 127.0.0.1:0 for any free port", listen)
+		}
 		if err != nil {
 			return err
 		}
