@@ -28,26 +28,31 @@ func SideBySide(w io.Writer, results []*metrics.Result, o TerminalOptions) error
 // beside is the page of several results.
 func beside(rs []*metrics.Result) *page {
 	names, legends := columnNames(rs)
-	var differ, agree []comparison
+	var differ, agree, few []comparison
 	var alone []string
 	for _, c := range comparisons(rs) {
 		switch {
+		case c.runs < 2:
+			alone = append(alone, c.label)
+		case c.tooFew():
+			few = append(few, c)
 		case c.differs():
 			differ = append(differ, c)
-		case c.median.shared() < 2 && c.tail.shared() < 2:
-			alone = append(alone, c.label)
 		default:
 			agree = append(agree, c)
 		}
 	}
-	p := &page{verdict: fact{text: headline(rs, differ, agree), tone: term.Strong}}
+	p := &page{verdict: fact{text: headline(rs, differ, agree, few), tone: term.Strong}}
 	p.add(runsBlock(rs, names, legends))
-	for _, b := range warningBlocks(rs, names) {
-		p.add(b)
-	}
+	said, noted := split(together(rs, names))
+	p.add(block{title: "Warnings", warnings: said})
 	p.add(block{title: "These tell the runs apart", table: contrastTable(differ, names)})
 	p.add(block{title: "These do not", table: contrastTable(agree, names)})
-	p.add(block{title: "One figure a run", table: figureTable(rs, names), notes: contrastLegend(rs, slices.Concat(differ, agree), alone)})
+	p.add(block{title: "Too few requests to tell", table: contrastTable(few, names)})
+	p.add(block{
+		title: "One figure a run", table: figureTable(rs, names),
+		notes: append(contrastLegend(rs, slices.Concat(differ, agree, few), alone), blurredRuns(rs, names)...),
+	})
 	for i, r := range rs {
 		if len(r.Failures) > 0 {
 			b := outcomes(r)
@@ -55,6 +60,7 @@ func beside(rs []*metrics.Result) *page {
 			p.add(b)
 		}
 	}
+	p.add(notes(noted))
 	return p
 }
 
@@ -83,52 +89,6 @@ func columnNames(rs []*metrics.Result) (names, legends []string) {
 		}
 	}
 	return names, legends
-}
-
-// headline is the first line: how many metrics see a difference, and which sees
-// the greatest.
-func headline(rs []*metrics.Result, differ, agree []comparison) string {
-	s := fmt.Sprintf("%d runs %s: ", len(rs), sameLoad(rs))
-	switch {
-	case len(differ) == 0:
-		return s + fmt.Sprintf("no metric of %d tells them apart.", len(agree))
-	default:
-		s += fmt.Sprintf("%d of %d metrics tell them apart", len(differ), len(differ)+len(agree))
-	}
-	var label string
-	var most contrast
-	for _, c := range differ {
-		for _, x := range []contrast{c.median, c.tail} {
-			if x.differs && x.ratio > 0 && !math.IsInf(x.ratio, 0) &&
-				(label == "" || math.Abs(math.Log(x.ratio)) > math.Abs(math.Log(most.ratio))) {
-				label, most = c.label, x
-			}
-		}
-	}
-	if label != "" {
-		s += fmt.Sprintf(", most of all %s (%s %s)", label, most.name, ratioText(most.ratio))
-	}
-	return s + "."
-}
-
-func sameLoad(rs []*metrics.Result) string {
-	var rates []string
-	low, high := math.Inf(1), 0.0
-	for _, r := range rs {
-		v := r.Load.OfferedRPS
-		if v == nil {
-			v = r.Load.AchievedRPS
-		}
-		if v == nil {
-			return "side by side"
-		}
-		low, high = min(low, *v), max(high, *v)
-		rates = append(rates, term.Number(*v, false))
-	}
-	if high <= low*near {
-		return "under the same load"
-	}
-	return "under different loads (" + strings.Join(rates, ", ") + " requests/s)"
 }
 
 func runsBlock(rs []*metrics.Result, names, legends []string) block {
@@ -175,25 +135,6 @@ func runsBlock(rs []*metrics.Result, names, legends []string) block {
 	return b
 }
 
-// warningBlocks state once what every run warns of, then the rest run by run.
-func warningBlocks(rs []*metrics.Result, names []string) []block {
-	common := block{title: "Warnings of every run"}
-	own := make([]block, len(rs))
-	for i, r := range rs {
-		own[i].title = "Warnings of " + names[i]
-		for _, w := range warnings(r) {
-			everywhere := !slices.ContainsFunc(rs, func(o *metrics.Result) bool { return !slices.Contains(warnings(o), w) })
-			switch {
-			case !everywhere:
-				own[i].warnings = append(own[i].warnings, w)
-			case i == 0:
-				common.warnings = append(common.warnings, w)
-			}
-		}
-	}
-	return append([]block{common}, own...)
-}
-
 // gapName is a target gap with its variant, decode only where none is named.
 func gapName(f *metrics.Fluidity) string {
 	name := term.Bound(f.TargetGapNs)
@@ -218,7 +159,7 @@ func comparisons(rs []*metrics.Result) []comparison {
 	for i, r := range rs {
 		for j := range r.Fluidity {
 			f := &r.Fluidity[j]
-			key := "F at " + gapName(f)
+			key := "F " + gapName(f)
 			if found[key] == nil {
 				found[key] = make([]*metrics.Dist, len(rs))
 				keys = append(keys, key)
@@ -252,43 +193,76 @@ func appendComparison(all []comparison, label, unit string, dists []*metrics.Dis
 	if slices.ContainsFunc(c.tail.readings, func(r reading) bool { return r.value == nil }) {
 		c.tail = plainContrast(dists, extreme)
 	}
+	for _, d := range dists {
+		if d != nil {
+			c.runs++
+		}
+	}
+	c.sober()
 	return append(all, c)
 }
 
 // contrastTable has a row a metric for two runs, and a row a statistic for more.
 func contrastTable(cs []comparison, names []string) *table {
 	t := &table{columns: []column{{head: "metric", left: true}}}
-	// Columns fit 80 cells without the ratio of the medians; means need more.
-	heads := func(prefix, ratio string, drop, dropRatio int) {
+	// Most pages fit 80 cells without the ratio of the tails; means need more.
+	heads := func(prefix, name, ratio string, drop, dropRatio int) {
 		for i, n := range names {
 			if i == 0 {
 				n = strings.TrimSpace(prefix + " " + n)
 			}
-			t.columns = append(t.columns, column{head: n, drop: drop})
+			t.columns = append(t.columns, column{head: n, name: name, drop: drop})
 		}
-		t.columns = append(t.columns, column{head: ratio, drop: dropRatio})
+		if drop < dropRatio {
+			name = "ratio of " + name
+		}
+		t.columns = append(t.columns, column{head: ratio, name: name, drop: dropRatio})
 	}
 	if len(names) == 2 {
-		heads("p50", "ratio", 0, 1)
+		heads("p50", "medians", "ratio", 0, 1)
 		t.columns = append(t.columns, column{head: "tail"})
-		heads("", "ratio", 0, 0)
-		heads("mean", "ratio", 2, 2)
+		heads("", "tails", "ratio", 0, 2)
+		heads("mean", "means", "ratio", 3, 3)
 		for _, c := range cs {
 			row := append([]cell{text(c.label)}, c.median.cells(c.unit)...)
 			row = append(row, cell{text: c.tail.name, tone: term.Faint})
 			row = append(append(row, c.tail.cells(c.unit)...), c.mean.cells(c.unit)...)
 			t.rows = append(t.rows, row)
 		}
-		return t
+		return t.withoutEmptyRatios()
 	}
 	t.columns = append(t.columns, column{head: "", left: true})
-	heads("", "largest/smallest", 0, 0)
+	heads("", "", "largest/smallest", 0, 0)
 	for _, c := range cs {
 		t.rows = append(t.rows,
 			append([]cell{text(c.label), text(c.median.name)}, c.median.cells(c.unit)...),
 			append([]cell{text(""), text(c.tail.name)}, c.tail.cells(c.unit)...))
 	}
+	return t.withoutEmptyRatios()
+}
+
+// withoutEmptyRatios leaves out the ratios of a table that makes no comparison.
+func (t *table) withoutEmptyRatios() *table {
+	for c := len(t.columns) - 1; c > 0; c-- {
+		if !t.columns[c].left {
+			t.dropIfEmpty(c)
+		}
+	}
 	return t
+}
+
+// blurredRuns names the medians of each run that stamps make uncertain.
+func blurredRuns(rs []*metrics.Result, names []string) []string {
+	var parts []string
+	for i, r := range rs {
+		if found := blurred(namedOf(&r.Metrics, timing)); len(found) > 0 {
+			parts = append(parts, "in "+names[i]+" "+strings.Join(found, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{noteBlurred + strings.Join(parts, "; ")}
 }
 
 // contrastLegend explains the marks of the tables; alone are the metrics that
@@ -298,12 +272,15 @@ func contrastLegend(rs []*metrics.Result, cs []comparison, alone []string) []str
 		math.Round((near-1)*100), math.Round((nearExtreme-1)*100))}
 	if len(rs) > 2 {
 		notes[0] = strings.Replace(notes[0], "second to first run", "largest to smallest", 1)
+	} else {
+		notes[0] += "; means have no interval and are not judged"
 	}
 	seen := map[string]bool{}
 	for i := range cs {
+		seen["mute"] = seen["mute"] || cs[i].tooFew()
 		for _, c := range []contrast{cs[i].median, cs[i].tail} {
 			seen["≈"] = seen["≈"] || c.overlap
-			seen["max"] = seen["max"] || c.name == "max" || c.name == "min"
+			seen["max"] = seen["max"] || c.extreme()
 			for _, r := range c.readings {
 				seen[r.status] = true
 			}
@@ -311,7 +288,8 @@ func contrastLegend(rs []*metrics.Result, cs []comparison, alone []string) []str
 	}
 	for _, n := range []struct{ mark, text string }{
 		{"≈", "≈ the intervals overlap: the difference may be chance"},
-		{"max", "max or min stands where a run has too few requests for the percentile"},
+		{"max", "max or min stands where a run has too few requests for the percentile; where medians agree, it tells no runs apart"},
+		{"mute", "there is no ratio where a run has too few requests to be compared"},
 		{statusAssumed, "intervals as if requests were independent: how near the load is to saturation is not known"},
 	} {
 		if seen[n.mark] {
@@ -322,79 +300,6 @@ func contrastLegend(rs []*metrics.Result, cs []comparison, alone []string) []str
 		notes = append(notes, "only one run has: "+strings.Join(alone, ", "))
 	}
 	return notes
-}
-
-// figureTable compares what each run has one figure of.
-func figureTable(rs []*metrics.Result, names []string) *table {
-	t := &table{columns: []column{{head: "figure", left: true}}}
-	for _, n := range names {
-		t.columns = append(t.columns, column{head: n})
-	}
-	t.columns = append(t.columns, column{head: "ratio"})
-	order, found := []string{}, map[string][]*float64{}
-	units := map[string]string{}
-	for i, r := range rs {
-		for _, f := range figures(r) {
-			if found[f.label] == nil {
-				found[f.label] = make([]*float64, len(rs))
-				order = append(order, f.label)
-				units[f.label] = f.unit
-			}
-			found[f.label][i] = f.value
-		}
-	}
-	for _, label := range order {
-		c := contrast{}
-		for _, v := range found[label] {
-			c.readings = append(c.readings, reading{value: v})
-		}
-		c.judge(near)
-		t.rows = append(t.rows, append([]cell{text(label)}, c.cells(units[label])...))
-	}
-	return t
-}
-
-type figure struct {
-	label, unit string
-	value       *float64
-}
-
-func figures(r *metrics.Result) []figure {
-	var fs []figure
-	add := func(label, unit string, v *float64) {
-		if v != nil {
-			fs = append(fs, figure{label, unit, v})
-		}
-	}
-	if r.Load.Measured > 0 {
-		ok := float64(r.Outcomes[outcomeOK]) / float64(r.Load.Measured)
-		add("requests ok", "share", &ok)
-	}
-	if r.Stalls != nil {
-		add("answers that froze at "+paceText(r.Stalls.PaceNs), "share", &r.Stalls.Share)
-	}
-	for i := range r.Fluidity {
-		f := &r.Fluidity[i]
-		add("F ≥ 0.9 at "+gapName(f), "share", f.ShareAtLeast0_9)
-	}
-	add("1/median TPOT, tokens/s", "", r.Rates.TPOT)
-	add("1/p99 TBT, tokens/s", "", r.Rates.TailTBT)
-	for i := range r.FluidRate {
-		f := &r.FluidRate[i]
-		if f.Feasible {
-			add("fluid rate, tokens/s, "+variantName(f.Variant), "", f.TokensPS)
-		}
-	}
-	add("finished, requests/s", "", r.Throughput.RequestsPerS)
-	add("finished, output tokens/s", "", r.Throughput.OutputTokensPerSFinished)
-	add("arrived, output tokens/s", "", r.Throughput.OutputTokensPerSArrived)
-	add("same event as the token before", "share", r.SameEventShare)
-	add("same read as the token before", "share", r.SameReadShare)
-	for i := range r.Goodput {
-		g := &r.Goodput[i]
-		add("good: "+term.Plain(g.Objective), "share", &g.Share)
-	}
-	return fs
 }
 
 // labelsDiffer lists the labels that are not the same in all runs.

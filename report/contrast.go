@@ -26,12 +26,15 @@ type contrast struct {
 	ratio    float64 // of two runs second to first, of more largest to smallest; NaN without one
 	differs  bool
 	overlap  bool // it differs, but not beyond the intervals
+	alone    bool // it differs, but is a mean, or a single value where medians do not
+	mute     bool // too few requests to compare it at all
 }
 
 // A comparison is one metric over all runs.
 type comparison struct {
 	label, unit        string
 	median, tail, mean contrast
+	runs               int // that have the metric
 }
 
 // shared is how many runs have the statistic.
@@ -44,6 +47,25 @@ func (c *contrast) shared() int {
 	}
 	return n
 }
+
+func (c *contrast) extreme() bool { return c.name == "max" || c.name == "min" }
+
+// sober takes back what the median does not bear out. The largest of a few
+// values jumps by chance, so it tells runs apart only with their medians; and
+// where there are too few requests for medians, nothing does.
+func (c *comparison) sober() {
+	if c.tail.extreme() && !c.median.differs {
+		c.tail.differs, c.tail.alone = false, c.tail.differs
+	}
+	if c.tooFew() {
+		for _, x := range []*contrast{&c.median, &c.tail, &c.mean} {
+			x.differs, x.overlap, x.mute = false, false, true
+		}
+	}
+}
+
+// tooFew says that runs have the metric, but too few requests to compare it.
+func (c *comparison) tooFew() bool { return c.runs > 1 && c.median.shared() < 2 }
 
 func (c *comparison) differs() bool { return c.median.differs || c.tail.differs }
 
@@ -60,12 +82,19 @@ func quantileContrast(dists []*metrics.Dist, p float64) contrast {
 	return c
 }
 
+// plainContrast compares extremes with room for chance. Means are shown beside
+// each other but not judged: they have no interval.
 func plainContrast(dists []*metrics.Dist, name string) contrast {
 	c := contrast{name: name}
 	for _, d := range dists {
 		c.readings = append(c.readings, reading{value: plain(d, name)})
 	}
-	c.judge(nearExtreme)
+	if c.extreme() {
+		c.judge(nearExtreme)
+		return c
+	}
+	c.judge(near)
+	c.differs, c.alone = false, c.differs
 	return c
 }
 
@@ -142,8 +171,12 @@ func ratioText(r float64) string {
 
 func (c *contrast) ratioCell() cell {
 	switch {
+	case c.mute:
+		return cell{}
 	case c.differs:
 		return cell{text: ratioText(c.ratio), tone: term.Care}
+	case c.alone:
+		return cell{text: ratioText(c.ratio), tone: term.Faint}
 	case c.overlap:
 		return cell{text: ratioText(c.ratio), mark: "≈", tone: term.Faint}
 	case math.IsNaN(c.ratio):

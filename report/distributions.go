@@ -151,24 +151,25 @@ type stat struct {
 }
 
 // The columns, for what is better lower and what is better higher: there the
-// low percentiles are the bad ones.
+// low percentiles are the bad ones. Where room is short, an interval goes before
+// the figures that people look for by name.
 var (
 	lowerStats = []stat{
 		{p: 0.5, interval: 9},
 		{p: 0.9, interval: 8},
-		{p: 0.95, drop: 5},
-		{p: 0.99, interval: 1},
+		{p: 0.95, drop: 2},
+		{p: 0.99, interval: 3},
 		{p: 0.999, drop: 6},
-		{name: "mean", drop: 2},
+		{name: "mean", drop: 1},
 		{name: "sd", drop: 7},
 		{name: "max"},
 	}
 	higherStats = []stat{
 		{p: 0.5, interval: 9},
 		{p: 0.1, interval: 8},
-		{p: 0.05, drop: 5},
-		{p: 0.01, interval: 1},
-		{name: "mean", drop: 2},
+		{p: 0.05, drop: 2},
+		{p: 0.01, interval: 3},
+		{name: "mean", drop: 1},
 		{name: "sd", drop: 7},
 		{name: "min"},
 	}
@@ -201,11 +202,14 @@ func percentile(p float64) string {
 func distTable(first string, rows []named, stats []stat) *table {
 	t := &table{columns: []column{{head: first, left: true}}}
 	missing := slices.ContainsFunc(rows, func(n named) bool { return n.dist.Missing > 0 })
+	var intervals []int
 	for _, s := range stats {
 		if s.p > 0 {
 			t.columns = append(t.columns, column{head: percentile(s.p), drop: s.drop})
 			if s.interval > 0 {
-				t.columns = append(t.columns, column{head: "[" + level(rows) + "]", left: true, drop: s.interval})
+				head := "[" + level(rows) + "]"
+				intervals = append(intervals, len(t.columns))
+				t.columns = append(t.columns, column{head: head, name: percentile(s.p) + " " + head, left: true, drop: s.interval})
 			}
 			continue
 		}
@@ -232,6 +236,9 @@ func distTable(first string, rows []named, stats []stat) *table {
 			cells = append(cells, missingCell(n.dist.Missing))
 		}
 		t.rows = append(t.rows, cells)
+	}
+	for _, c := range slices.Backward(intervals) {
+		t.dropIfEmpty(c)
 	}
 	return t
 }
@@ -308,15 +315,44 @@ func legend(tables ...shown) []string {
 		notes = append(notes, noteOpen)
 	}
 	if seen[statusInsufficient] {
-		slices.SortFunc(ps, func(a, b float64) int { return cmp.Compare(min(b, 1-b), min(a, 1-a)) })
-		var parts []string
-		for _, p := range ps {
-			parts = append(parts, percentile(p)+" takes about "+term.Count(takes[p]))
-		}
 		notes = append(notes, fmt.Sprintf("%s too few requests to state it: %s (had %s)",
-			term.None, strings.Join(parts, ", "), term.Count(had)))
+			term.None, needs(ps, takes), term.Count(had)))
 	}
 	return notes
+}
+
+// needs says which percentiles take how many requests: "p5 and p95 take about
+// 100 requests, p99 about 500".
+func needs(ps []float64, takes map[float64]int64) string {
+	slices.SortFunc(ps, func(a, b float64) int { return cmp.Or(cmp.Compare(takes[a], takes[b]), cmp.Compare(a, b)) })
+	var parts []string
+	for len(ps) > 0 {
+		var group []string
+		need := takes[ps[0]]
+		for len(ps) > 0 && takes[ps[0]] == need {
+			group, ps = append(group, percentile(ps[0])), ps[1:]
+		}
+		s := listed(group)
+		switch {
+		case len(parts) > 0:
+			s += " about " + term.Count(need)
+		case len(group) > 1:
+			s += " take about " + term.Count(need) + " requests"
+		default:
+			s += " takes about " + term.Count(need) + " requests"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// listed writes "a", "a and b", "a, b and c".
+func listed(parts []string) string {
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	last := len(parts) - 1
+	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
 
 const (

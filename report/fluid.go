@@ -42,6 +42,9 @@ func fluidity(r *metrics.Result) block {
 		if d == nil {
 			d = &metrics.Dist{}
 		}
+		if d.N == 0 && d.Missing == 0 {
+			continue // no request was measured
+		}
 		share := cell{text: amountOrNone("share", f.ShareAtLeast0_9)}
 		if f.ShareAtLeast0_9 != nil && *f.ShareAtLeast0_9 < 0.9 {
 			share.tone = term.Bad
@@ -110,13 +113,16 @@ func deadlineFacts(f *metrics.Fluidity) []fact {
 // and a reader make of the same arrivals.
 func rates(r *metrics.Result) block {
 	b := block{title: "Token rates of this one recording"}
-	rate := func(key string, v *float64, of string) {
+	rate := func(key string, v *float64, of string, d *metrics.Dist, p float64) {
 		if v != nil {
+			if d != nil && claimed(d, p) == nil {
+				of += ", from too few requests to state it"
+			}
 			b.fact(key, term.Number(*v, false)+" tokens/s — "+of)
 		}
 	}
-	rate("1/median TPOT", r.Rates.TPOT, "what a mean pace promises")
-	rate("1/p99 TBT", r.Rates.TailTBT, "what one gap in a hundred allows")
+	rate("1/median TPOT", r.Rates.TPOT, "what a mean pace promises", r.Metrics.TPOT, 0.5)
+	rate("1/p99 TBT", r.Rates.TailTBT, "what one gap in a hundred allows", r.Metrics.TBT, 0.99)
 	for i := range r.FluidRate {
 		f := &r.FluidRate[i]
 		b.fact("fluid rate", fluidText(f))

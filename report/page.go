@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"fermata/internal/term"
 	"fermata/metrics"
 )
@@ -36,9 +38,10 @@ type table struct {
 // A column of a table.
 type column struct {
 	head string
-	left bool // text, aligned left; numbers are aligned right
-	drop int  // left out on narrow terminals, the highest first; 0 stays
-	flex bool // may be cut to what room is left
+	name string // where the head alone says too little
+	left bool   // text, aligned left; numbers are aligned right
+	drop int    // left out on narrow terminals, the highest first; 0 stays
+	flex bool   // wrapped to what room is left
 }
 
 // A cell of a table: its text and what stands right behind it, such as ~.
@@ -48,6 +51,25 @@ type cell struct {
 }
 
 func text(s string) cell { return cell{text: s} }
+
+// fullName is what column c is called away from its table.
+func (c *column) fullName() string {
+	if c.name != "" {
+		return c.name
+	}
+	return c.head
+}
+
+// dropIfEmpty removes column c where no row has anything in it.
+func (t *table) dropIfEmpty(c int) {
+	if slices.ContainsFunc(t.rows, func(r []cell) bool { return r[c].text != "" }) {
+		return
+	}
+	t.columns = slices.Delete(t.columns, c, c+1)
+	for i, r := range t.rows {
+		t.rows[i] = slices.Delete(r, c, c+1)
+	}
+}
 
 // add appends a block unless it says nothing.
 func (p *page) add(b block) {

@@ -67,6 +67,13 @@ func TestGolden(t *testing.T) {
 	slower := sample("http://[::1]:8001/a/long/name", true)
 	slower.Load.OfferedRPS = ptr(8.0)
 	slower.Run.Labels["server"] = "vllm 0.11"
+	freezing.Warnings[0].Text = strings.Replace(freezing.Warnings[0].Text, "212", "198", 1)
+	for _, r := range []*metrics.Result{smooth, freezing} {
+		r.Warnings = append(r.Warnings, metrics.Warning{
+			Code: "assumed_intervals", Text: "intervals take requests as independent of each other",
+			Help: "Waits in a queue come in bursts, so true intervals are wider.",
+		})
+	}
 	for _, c := range []struct {
 		file, format string
 		o            TerminalOptions
@@ -78,6 +85,7 @@ func TestGolden(t *testing.T) {
 		{"one-colour.txt", "terminal", TerminalOptions{Colour: true}, []*metrics.Result{freezing}},
 		{"broken.txt", "terminal", TerminalOptions{}, []*metrics.Result{broken()}},
 		{"bare.txt", "terminal", TerminalOptions{}, []*metrics.Result{bare()}},
+		{"few-80.txt", "terminal", TerminalOptions{Width: 80}, []*metrics.Result{few("quick", 20*ms), few("slow", 30*ms)}},
 		{"two-80.txt", "terminal", TerminalOptions{Width: 80}, []*metrics.Result{smooth, freezing}},
 		{"two-120.txt", "terminal", TerminalOptions{Width: 120}, []*metrics.Result{smooth, freezing}},
 		{"three-100.txt", "terminal", TerminalOptions{}, []*metrics.Result{smooth, freezing, slower}},
@@ -99,6 +107,23 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// few is a run of 30 requests, too few for any percentile.
+func few(name string, gap float64) *metrics.Result {
+	r := bare()
+	r.Run.Name, r.Load.Measured, r.Outcomes = name, 30, map[string]int64{"ok": 30}
+	r.Load.OfferedRPS, r.Load.AchievedRPS = ptr(2.0), ptr(2.0)
+	r.Metrics.TPOT = dist("ns", "lower", 0, spread(30, gap, gap*1.1)...)
+	r.Metrics.GapLongest = dist("ns", "lower", 0, spread(30, 2*gap, 9*gap)...)
+	for _, d := range []*metrics.Dist{r.Metrics.TPOT, r.Metrics.GapLongest} {
+		for i := range d.Quantiles {
+			d.Quantiles[i].Status = statusInsufficient
+		}
+	}
+	r.Rates.TPOT = ptr(1e9 / gap)
+	r.Warnings = []metrics.Warning{{Code: "few_requests", Text: "30 measured requests are too few for any percentile of requests"}}
+	return r
+}
+
 // TestFirstLine: what can be claimed at all is said before anything else.
 func TestFirstLine(t *testing.T) {
 	met, open, plain := sample("x", false), sample("x", false), sample("x", false)
@@ -108,6 +133,17 @@ func TestFirstLine(t *testing.T) {
 	endless.SLO = []metrics.Verdict{{Objective: "ttft<=2s and tbt.max<=1s", Verdict: "missed", Share: ptr(0.93)}}
 	cut := sample("x", false)
 	cut.Run.Interrupted = "SIGINT"
+	stop := func(why string, outcomes map[string]int64) *metrics.Result {
+		r := sample("x", false)
+		r.SLO, r.Run.Interrupted, r.Outcomes, r.Load.Measured = nil, why, outcomes, 0
+		for _, n := range outcomes {
+			r.Load.Measured += n
+		}
+		r.Warnings = []metrics.Warning{{Code: "not_a_measurement", Text: "This is not a measurement"}}
+		return r
+	}
+	judged := stop("interrupted", map[string]int64{"ok": 90, "not_sent": 10})
+	judged.SLO = []metrics.Verdict{{Objective: "ttft<=1s @p90", Verdict: "open", Share: ptr(0.9)}}
 	half := sample("x", false)
 	half.SLO = nil
 	half.Outcomes = map[string]int64{"ok": 300, "timeout": 300}
@@ -122,6 +158,29 @@ func TestFirstLine(t *testing.T) {
 		{endless, "Objective missed: ttft<=2s and tbt.max<=1s (93.0% of requests)."},
 		{half, "Measured: 300 of 600 requests ok (50.0%); no objective was given."},
 		{cut, "Partial: the run was interrupted. Objectives met (2 met, 0 missed, 0 open)."},
+		{
+			stop("interrupted", map[string]int64{"ok": 40, "truncated_by_us": 58, "not_sent": 2}),
+			"Partial: the run was stopped by the user after 40 of 100 measured requests.",
+		},
+		{stop("interrupted", map[string]int64{"ok": 40}), "Partial: the run was stopped by the user after 40 measured requests."},
+		{judged, "Partial: the run was stopped by the user after 90 of 100 measured requests. Objective open: ttft<=1s @p90 (90.0% of requests)."},
+		{stop("the disk is full", map[string]int64{"ok": 40, "not_sent": 2}), "Partial: the run was cut short after 40 of 42 measured requests (the disk is full)."},
+		{stop("interrupted", nil), "Stopped before anything was measured."},
+		{stop("interrupted", map[string]int64{"not_sent": 3}), "Stopped before anything was measured."},
+		{stop("too many requests failed", nil), "Stopped before anything was measured: too many requests failed."},
+		{
+			// Their first tokens may have been seen, so something was measured.
+			stop("interrupted", map[string]int64{"truncated_by_us": 3}),
+			"Partial: the run was stopped by the user after 0 of 3 measured requests.",
+		},
+		{
+			stop("interrupted", map[string]int64{"ok": 40, "truncated_by_us": 58, "timeout": 2}),
+			"Not a measurement of the server's speed: 60 of 100 requests failed (60.0%). Partial: the run was interrupted.",
+		},
+		{
+			stop("too many requests failed", map[string]int64{"ok": 9, "not_sent": 1}),
+			"Not a measurement of the server's speed: 1 of 10 requests failed (10.0%). Partial: the run was interrupted.",
+		},
 		{bare(), "Nothing was measured: no request was due in the measured phase."},
 		{broken(), "Not a measurement of the server's speed: 390 of 600 requests failed (65.0%). " +
 			"Partial: the run was interrupted. Client-bound, so not a claim about the server."},
@@ -173,7 +232,7 @@ func TestInsufficientIsNeverPrinted(t *testing.T) {
 			t.Errorf("want three dashes: %q", line)
 		}
 	}
-	if !strings.Contains(b.String(), "p95 takes about 100, p99 takes about 500, p99.9 takes about 5,000 (had 60)") {
+	if !strings.Contains(b.String(), "p95 takes about 100 requests, p99 about 500, p99.9 about 5,000 (had 60)") {
 		t.Errorf("the page does not say what the percentiles would take:\n%s", b.String())
 	}
 }
@@ -237,6 +296,20 @@ func TestSideBySide(t *testing.T) {
 	coarse.Quantiles[0].StampHigh = ptr(200.0)
 	if x := quantileContrast([]*metrics.Dist{coarse, d(150, 149, 151)}, 0.5); x.differs {
 		t.Error("medians within the bounds on stamps are said to differ")
+	}
+	// The largest value tells runs apart only together with the median.
+	loose := d(100, 99, 101)
+	loose.Quantiles[1].Status, loose.Max = statusInsufficient, ptr(900.0)
+	if c := appendComparison(nil, "x", "", []*metrics.Dist{loose, d(104, 103, 105)})[0]; c.differs() || c.tail.ratioCell().text != "×0.116" {
+		t.Errorf("a single maximum tells runs apart, or is hidden: %s", c.tail.ratioCell().text)
+	}
+	if c := appendComparison(nil, "x", "", []*metrics.Dist{loose, d(150, 149, 151)})[0]; !c.tail.differs {
+		t.Error("a maximum is doubted though the medians differ")
+	}
+	// Without a median in each run nothing is claimed.
+	loose.Quantiles[0].Status = statusInsufficient
+	if c := appendComparison(nil, "x", "", []*metrics.Dist{loose, d(150, 149, 151)})[0]; !c.tooFew() || c.differs() || c.tail.ratioCell().text != "" {
+		t.Error("runs are compared by a maximum alone")
 	}
 	// A p99 that one run cannot state gives way to the largest value.
 	few := d(100, 99, 101)

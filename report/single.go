@@ -14,7 +14,8 @@ import (
 func single(r *metrics.Result) *page {
 	p := &page{verdict: verdict(r)}
 	p.add(whatRan(r))
-	p.add(block{title: "Warnings", warnings: warnings(r)})
+	said, noted := split(warnings(r))
+	p.add(block{title: "Warnings", warnings: said})
 	if len(r.SLO) > 0 || len(r.Goodput) > 0 {
 		p.add(judgements(r))
 	}
@@ -26,7 +27,7 @@ func single(r *metrics.Result) *page {
 		notes: append(legend(
 			shown{times, lowerStats}, shown{speeds, higherStats}, shown{freezes, lowerStats},
 			shown{namedOf(&r.Metrics, sizes), sizeStats}, shown{fluidityRows(r), fluidityStats},
-		), blurred(times)...),
+		), blurredNote(times)...),
 	})
 	p.add(exceedances(r))
 	p.add(stalls(r, freezes))
@@ -39,6 +40,7 @@ func single(r *metrics.Result) *page {
 	p.add(throughput(r))
 	p.add(arrivals(r))
 	p.add(instrument(r))
+	p.add(notes(noted))
 	return p
 }
 
@@ -63,7 +65,7 @@ func whatRan(r *metrics.Result) block {
 		labels = append(labels, fmt.Sprintf("seed %d", *r.Run.Seed))
 	}
 	b.fact("labels", strings.Join(labels, " · "))
-	b.fact("interrupted", term.Plain(r.Run.Interrupted))
+	b.fact("interrupted", interruptedText(r))
 	return b
 }
 
@@ -98,19 +100,6 @@ func windowText(w *metrics.Window) string {
 	return joined(" · ", s, term.Plain(w.Why))
 }
 
-// warnings are the result's own, with the reasons why the instrument was at its
-// limit first.
-func warnings(r *metrics.Result) []metrics.Warning {
-	var all []metrics.Warning
-	for _, reason := range r.Health.Reasons {
-		all = append(all, metrics.Warning{
-			Code: "client_bound", Text: reason,
-			Help: "offer the load from a machine with more room, or offer less: these numbers hold this machine's delays too",
-		})
-	}
-	return append(all, r.Warnings...)
-}
-
 // quantilesText is "p50 1.20 ms · p99 3.40 ms · max 5 ms".
 func quantilesText(d *metrics.Dist, ps ...float64) string {
 	var parts []string
@@ -135,10 +124,17 @@ func blurred(rows []named) []string {
 		}
 		parts = append(parts, n.label+" "+interval(n.unit, q.StampLow, q.StampHigh))
 	}
-	if len(parts) == 0 {
-		return nil
+	return parts
+}
+
+const noteBlurred = "arrivals are stamped too coarsely for these medians, which lie somewhere in: "
+
+// blurredNote is what the page of one run says of them.
+func blurredNote(rows []named) []string {
+	if parts := blurred(rows); len(parts) > 0 {
+		return []string{noteBlurred + strings.Join(parts, ", ")}
 	}
-	return []string{"arrivals are stamped too coarsely for these medians, which lie somewhere in: " + strings.Join(parts, ", ")}
+	return nil
 }
 
 // exceedances are the shares above fixed bounds, up to the first bound that

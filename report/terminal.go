@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 
 	"fermata/internal/term"
@@ -14,6 +15,8 @@ const (
 	narrowest     = 60
 	noteIndent    = "  "
 	keyWidthLimit = 16 // longer keys stand on a line of their own
+	flexWanted    = 48 // cells that a wrapped column should have before others join …
+	flexLeast     = 16 // … and has at least
 )
 
 // Terminal writes results for a person at a terminal: what can be claimed in the
@@ -40,6 +43,10 @@ func drawTerminal(w io.Writer, p *page, o TerminalOptions) error {
 		s.line("")
 		s.block(&b)
 	}
+	if len(s.hidden) > 0 {
+		s.line("")
+		s.faint("A terminal "+term.Count(int64(s.whole))+" columns wide also shows: "+strings.Join(s.hidden, ", "), "")
+	}
 	_, err := w.Write(s.out.Bytes())
 	return err
 }
@@ -61,6 +68,9 @@ type screen struct {
 	out    bytes.Buffer
 	width  int
 	colour bool
+
+	hidden []string // columns left out for want of width
+	whole  int      // the width at which none is
 }
 
 func (s *screen) line(text string) {
@@ -80,9 +90,13 @@ func (s *screen) block(b *block) {
 		s.table(b.table)
 	}
 	for _, note := range b.notes {
-		for _, line := range term.Wrap(note, s.width-len(noteIndent)) {
-			s.line(noteIndent + term.Paint(line, term.Faint, s.colour))
-		}
+		s.faint(note, noteIndent)
+	}
+}
+
+func (s *screen) faint(text, indent string) {
+	for _, line := range term.Wrap(text, s.width-len(indent)) {
+		s.line(indent + term.Paint(line, term.Faint, s.colour))
 	}
 }
 
@@ -142,10 +156,35 @@ func toneOr(t, other term.Tone) term.Tone {
 	return t
 }
 
-// table draws the columns that fit.
+// table draws the columns that fit; a flexible one takes as many lines as its
+// text needs.
 func (s *screen) table(t *table) {
 	shown, widths := s.fit(t)
-	row := func(cells []cell, head bool) {
+	heads := make([]cell, len(t.columns))
+	for i, c := range t.columns {
+		heads[i] = text(c.head)
+	}
+	for _, line := range s.rowLines(t, heads, shown, widths) {
+		s.line(term.Paint(strings.TrimRight(line, " "), term.Faint, s.colour))
+	}
+	for _, r := range t.rows {
+		for _, line := range s.rowLines(t, r, shown, widths) {
+			s.line(line)
+		}
+	}
+}
+
+func (s *screen) rowLines(t *table, cells []cell, shown, widths []int) []string {
+	height := 1
+	folded := map[int][]string{}
+	for i, c := range shown {
+		if t.columns[c].flex {
+			folded[c] = term.Fold(cells[c].text, widths[i])
+			height = max(height, len(folded[c]))
+		}
+	}
+	var lines []string
+	for k := range height {
 		var b strings.Builder
 		b.WriteString(noteIndent)
 		for i, c := range shown {
@@ -153,8 +192,11 @@ func (s *screen) table(t *table) {
 			if i > 0 {
 				b.WriteString(t.gap(shown[i-1]))
 			}
-			if col.flex {
-				x.text = term.Cut(x.text, widths[i])
+			switch {
+			case col.flex && k < len(folded[c]):
+				x.text = folded[c][k]
+			case k > 0 || col.flex:
+				x = cell{}
 			}
 			painted := term.Paint(x.text+x.mark, x.tone, s.colour)
 			switch {
@@ -168,36 +210,31 @@ func (s *screen) table(t *table) {
 			}
 			b.WriteString(painted)
 		}
-		line := b.String()
-		if head {
-			line = term.Paint(strings.TrimRight(line, " "), term.Faint, s.colour)
-		}
-		s.line(line)
+		lines = append(lines, b.String())
 	}
-	heads := make([]cell, len(t.columns))
-	for i, c := range t.columns {
-		heads[i] = text(c.head)
-	}
-	row(heads, true)
-	for _, r := range t.rows {
-		row(r, false)
-	}
+	return lines
 }
 
 // fit chooses the columns to show and their widths: those that always stand,
-// then the others, the least dispensable first, as long as they fit.
+// then the others, the least dispensable first, as long as they fit. It keeps
+// account of what it left out.
 func (s *screen) fit(t *table) (shown, widths []int) {
 	show := make([]bool, len(t.columns))
-	total, last := 0, 0
+	total, whole, last, flex := 0, 0, 0, -1
 	for level := 0; level <= last; level++ {
 		more := 0
 		for c, col := range t.columns {
 			last = max(last, col.drop)
-			if col.drop == level {
-				// The gap of the last column pays for the indent.
-				more += t.width(c) + len(t.gap(c))
+			if col.drop != level {
+				continue
 			}
+			w := t.width(c)
+			if col.flex {
+				flex, w = c, min(w, flexWanted)
+			}
+			more += w + len(t.gap(c)) // the gap of the last column pays for the indent
 		}
+		whole += more
 		if level > 0 && total+more > s.width {
 			continue
 		}
@@ -208,11 +245,16 @@ func (s *screen) fit(t *table) (shown, widths []int) {
 	}
 	for c, col := range t.columns {
 		if !show[c] {
+			if name := col.fullName(); !slices.Contains(s.hidden, name) {
+				s.hidden = append(s.hidden, name)
+			}
+			s.whole = max(s.whole, whole)
 			continue
 		}
 		w := t.width(c)
-		if col.flex {
-			w -= min(max(0, total-s.width), max(0, w-16))
+		if c == flex {
+			room := s.width - (total - min(w, flexWanted))
+			w = min(w, max(room, flexLeast))
 		}
 		shown, widths = append(shown, c), append(widths, w)
 	}

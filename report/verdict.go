@@ -17,43 +17,90 @@ var verdictTones = map[string]term.Tone{metrics.Met: term.Good, metrics.Missed: 
 // failed is how many of the measured requests were not ok.
 func failed(r *metrics.Result) int64 { return max(0, r.Load.Measured-r.Outcomes[outcomeOK]) }
 
+// What is known of runs that did not reach their end.
+const (
+	codeInvalid      = "not_a_measurement"
+	byUser           = "interrupted"              // ^C, or a signal to end
+	byFailures       = "too many requests failed" // the run's own limit
+	outcomeTruncated = "truncated_by_us"
+	outcomeNotSent   = "not_sent"
+)
+
+// stopped says that a run was cut short and nothing else went wrong: what failed
+// was under way or not yet sent when it was stopped.
+func stopped(r *metrics.Result) bool {
+	return r.Run.Interrupted != "" && !strings.Contains(r.Run.Interrupted, byFailures) &&
+		failed(r) == r.Outcomes[outcomeTruncated]+r.Outcomes[outcomeNotSent]
+}
+
 // verdict is the first line of a page: whether this is a measurement at all, and
 // if so what came of the objectives.
 func verdict(r *metrics.Result) fact {
 	measured, bad := r.Load.Measured, failed(r)
-	var f fact
+	good := measured - bad
+	why := strings.TrimSuffix(term.Plain(r.Run.Interrupted), ".")
+	var partial, client string
 	switch {
-	case measured == 0:
-		f = fact{text: "Nothing was measured: no request was due in the measured phase.", tone: term.Bad}
-	case invalid(r):
-		f = fact{tone: term.Bad, text: fmt.Sprintf(
-			"Not a measurement of the server's speed: %s of %s requests failed (%s).",
-			term.Count(bad), term.Count(measured), term.Percent(float64(bad)/float64(measured)))}
-	case len(r.SLO) > 0:
-		f = objectives(r.SLO)
-	default:
-		f = fact{tone: term.Strong, text: fmt.Sprintf("Measured: %s of %s requests ok (%s); no objective was given.",
-			term.Count(measured-bad), term.Count(measured), term.Percent(float64(measured-bad)/float64(measured)))}
-	}
-	var before []string
-	if r.Run.Interrupted != "" {
-		before = append(before, "Partial: the run was interrupted.")
+	case stopped(r):
+		partial = partialText(good, measured, why)
+	case r.Run.Interrupted != "":
+		partial = "Partial: the run was interrupted."
 	}
 	if r.Health.ClientBound {
-		before = append(before, "Client-bound, so not a claim about the server.")
+		client = "Client-bound, so not a claim about the server."
+	}
+	var f fact
+	switch {
+	case r.Run.Interrupted != "" && measured == r.Outcomes[outcomeNotSent]:
+		f, partial = fact{text: "Stopped before anything was measured.", tone: term.Bad}, ""
+		if why != byUser {
+			f.text = "Stopped before anything was measured: " + why + "."
+		}
+	case measured == 0:
+		f = fact{text: "Nothing was measured: no request was due in the measured phase.", tone: term.Bad}
+	case invalid(r): // that comes before everything else
+		return fact{tone: term.Bad, text: joined(" ", fmt.Sprintf(
+			"Not a measurement of the server's speed: %s of %s requests failed (%s).",
+			term.Count(bad), term.Count(measured), term.Percent(float64(bad)/float64(measured))), partial, client)}
+	case len(r.SLO) > 0:
+		f = objectives(r.SLO)
+	case stopped(r):
+		f.tone = term.Care
+	default:
+		f = fact{tone: term.Strong, text: fmt.Sprintf("Measured: %s of %s requests ok (%s); no objective was given.",
+			term.Count(good), term.Count(measured), term.Percent(float64(good)/float64(measured)))}
+	}
+	if client != "" {
 		f.tone = term.Bad
 	}
-	if invalid(r) { // that comes before everything else
-		f.text = strings.Join(append([]string{f.text}, before...), " ")
-	} else {
-		f.text = strings.Join(append(before, f.text), " ")
-	}
+	f.text = joined(" ", partial, client, f.text)
 	return f
+}
+
+// partialText says how far a stopped run had come.
+func partialText(good, measured int64, why string) string {
+	count := term.Count(good) + " of " + term.Count(measured)
+	if good == measured {
+		count = term.Count(good)
+	}
+	if why == byUser {
+		return "Partial: the run was stopped by the user after " + count + " measured requests."
+	}
+	return "Partial: the run was cut short after " + count + " measured requests (" + why + ")."
+}
+
+// interruptedText is why a run was cut short.
+func interruptedText(r *metrics.Result) string {
+	if r.Run.Interrupted == byUser {
+		return "by the user (^C)"
+	}
+	return term.Plain(r.Run.Interrupted)
 }
 
 // invalid says that so much failed that the rest says nothing of speed.
 func invalid(r *metrics.Result) bool {
-	return 2*failed(r) > r.Load.Measured || slices.ContainsFunc(r.Warnings, func(w metrics.Warning) bool { return w.Code == "not_a_measurement" })
+	return !stopped(r) && (2*failed(r) > r.Load.Measured ||
+		slices.ContainsFunc(r.Warnings, func(w metrics.Warning) bool { return w.Code == codeInvalid }))
 }
 
 // objectives sums up verdicts, the worst first.

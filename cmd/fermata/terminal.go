@@ -21,7 +21,7 @@ func terminal(w io.Writer) *os.File {
 func look(w io.Writer) report.TerminalOptions {
 	f := terminal(w)
 	if f == nil {
-		return report.TerminalOptions{}
+		return report.TerminalOptions{Width: term.Columns()}
 	}
 	return report.TerminalOptions{Width: term.Width(f), Colour: term.Colour(f)}
 }

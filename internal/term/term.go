@@ -5,6 +5,8 @@ package term
 
 import (
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +25,16 @@ func Width(f *os.File) int {
 		return 0
 	}
 	return int(size.Col)
+}
+
+// Columns is the width that the environment asks for in COLUMNS, or 0 where it
+// says nothing sane: for output that is no terminal.
+func Columns() int {
+	n, err := strconv.Atoi(strings.TrimSpace(os.Getenv("COLUMNS")))
+	if err != nil || n < 20 || n > 10_000 {
+		return 0
+	}
+	return n
 }
 
 // Colour reports whether f may be coloured: it is a terminal that can, and

@@ -139,6 +139,28 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+func TestFold(t *testing.T) {
+	got := Fold("see http://example.com/very/long 世界世界世 x", 10)
+	want := []string{"see", "http://exa", "mple.com/v", "ery/long", "世界世界世", "x"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"世", "界"}, Fold("世界", 3)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	for value, want := range map[string]int{
+		"": 0, "120": 120, " 80 ": 80, "20": 20, "19": 0, "-5": 0, "10000": 10_000, "10001": 0, "wide": 0,
+	} {
+		t.Setenv("COLUMNS", value)
+		if got := Columns(); got != want {
+			t.Errorf("COLUMNS=%q: %d, want %d", value, got, want)
+		}
+	}
+}
+
 func TestColour(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string

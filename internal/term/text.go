@@ -101,3 +101,28 @@ func Wrap(text string, width int) []string {
 	}
 	return lines
 }
+
+// Fold breaks text as Wrap does, and words that are longer than a line too: for
+// a column of a table, which nothing may leave.
+func Fold(text string, width int) []string {
+	var lines []string
+	for _, line := range Wrap(text, width) {
+		for Cells(line) > width && width > 1 {
+			head := prefix(line, width)
+			lines, line = append(lines, head), line[len(head):]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// prefix is as much of s as fits into width cells, at least a character.
+func prefix(s string, width int) string {
+	n := 0
+	for i, r := range s {
+		if n += Cells(string(r)); n > width && i > 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
