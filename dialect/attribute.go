@@ -23,7 +23,8 @@ const Dropped int32 = -1
 //  4. Where the usage is greater: one for each event with text, the surplus shared
 //     in proportion to bytes of text; a surplus of 1 before a stop, which is the
 //     end-of-sequence token, goes to the last.
-//  5. One for each event with text: there is no usage, or a smaller one.
+//  5. One for each event with text: there is no usage, or a smaller one, or one
+//     that the bytes of text cannot stand for.
 //
 // Of several choices the usage covers more than the judged one: rules 2 to 4 do
 // not apply, nor does a count by usage. Reasoning tokens that were reported but
@@ -48,12 +49,23 @@ func Attribute(counts, textBytes []int32, a *Answer) (tokens []int32, source str
 		return oneEach(textBytes, false), recording.ArrivalEvents, nil
 	case told && usage == all:
 		return oneEach(textBytes, true), recording.ArrivalEvents, nil
-	case told && usage > texts && texts > 0:
+	case told && usage > texts && texts > 0 && credible(usage, textBytes):
 		tokens = oneEach(textBytes, false)
 		share(tokens, textBytes, usage-texts, a.FinishReason)
 		return tokens, recording.ArrivalShared, []string{recording.NoteUsageShared}
 	}
 	return oneEach(textBytes, false), recording.ArrivalAssumed, nil
+}
+
+// credible says whether text of so many bytes can stand for so many tokens: about
+// a byte each, and some without text. A server's mistake must not become millions
+// of arrivals.
+func credible(usage int32, textBytes []int32) bool {
+	most := int64(1000)
+	for _, b := range textBytes {
+		most += 4 * int64(b)
+	}
+	return int64(usage) <= most
 }
 
 // streamed is the reported output without hidden reasoning.

@@ -101,3 +101,16 @@ func TestAttributeSums(t *testing.T) {
 		}
 	})
 }
+
+// A server's mistake must not become millions of tokens.
+func TestUsageBeyondReason(t *testing.T) {
+	a := &Answer{OutputTokens: recording.Some(int32(2_000_000_000)), FinishReason: "stop"}
+	tokens, source, notes := Attribute([]int32{Unknown, Unknown}, []int32{1, 1}, a)
+	if !slices.Equal(tokens, []int32{1, 1}) || source != recording.ArrivalAssumed || len(notes) != 0 {
+		t.Errorf("%v, %s, %v", tokens, source, notes)
+	}
+	a.OutputTokens = recording.Some(int32(12)) // six tokens a letter are many, but who knows
+	if tokens, source, _ = Attribute([]int32{Unknown, Unknown}, []int32{1, 1}, a); !slices.Equal(tokens, []int32{6, 6}) || source != recording.ArrivalShared {
+		t.Errorf("%v, %s", tokens, source)
+	}
+}

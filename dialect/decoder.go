@@ -175,7 +175,7 @@ func (d *decoder) reportUsage(u *usage) {
 		d.a.CachedTokens = u.cached
 	}
 	out, without := u.output()
-	if !out.OK || out.V == 0 && d.worded { // a count of 0 beside text tells nothing
+	if !out.OK || out.V == 0 && d.worded && d.a.OutputTokens.OK { // 0 beside text takes back nothing
 		return
 	}
 	if without {

@@ -117,9 +117,9 @@ func TestDecoderRules(t *testing.T) {
 			Answer{OutputTokens: some(6), CountSource: "usage", Notes: []string{recording.NoteUsageFell}},
 		},
 		{
-			"usage of nothing tells nothing", `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":4,"completion_tokens":0}}`,
+			"usage of nothing beside text", `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":4,"completion_tokens":0}}`,
 			[]tok{{0, "a", Unknown}},
-			Answer{PromptTokens: some(4)},
+			Answer{PromptTokens: some(4), OutputTokens: some(0)},
 		},
 		{
 			"usage of nothing before the text", `{"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":0}}` + "\n" + hello,

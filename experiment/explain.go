@@ -95,6 +95,12 @@ func explainTLS(t *recording.Trace, u *url.URL) *Failure {
 			"Write http:// instead of https://.",
 		}
 	}
+	if strings.Contains(t.Error, "TLS handshake timeout") {
+		return &Failure{
+			fmt.Sprintf("%s does not answer as TLS", u.Host),
+			"If it speaks plain HTTP, write http:// instead of https://.",
+		}
+	}
 	return &Failure{
 		fmt.Sprintf("no TLS with %s: %s", u.Host, t.Error),
 		"If its certificate is your own, name the file with the CA in SSL_CERT_FILE.",

@@ -221,6 +221,9 @@ func (a *answer) settle(said *dialect.Answer) {
 		}
 	}
 	t.Arrivals = kept
+	if kept.Len() == 0 {
+		t.ArrivalSource = ""
+	}
 	if source == recording.ArrivalShared {
 		sum = shown // what was shared out is the server's count, not ours
 	}

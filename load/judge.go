@@ -38,6 +38,7 @@ func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string
 	}
 	a.settle(said)
 	a.told(said, zeroWallNs)
+	t.FinishReason, t.ResponseID = hide(t.FinishReason), hide(t.ResponseID) // a server may repeat what it was sent anywhere
 
 	outcome, why := a.outcome(r, said)
 	t.Outcome = outcome

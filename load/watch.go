@@ -11,7 +11,7 @@ import (
 
 const (
 	watchEvery = 25 * time.Millisecond
-	lingerDone = 2 * time.Second  // for the end of a stream after its end marker
+	lingerDone = time.Second / 2  // for the end of a stream after its end marker
 	lingerLast = 10 * time.Second // for the end marker after the finish reason
 )
 

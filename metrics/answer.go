@@ -54,6 +54,9 @@ func (a *answer) read(t *recording.Trace, opt *Options) error {
 	if len(t.Tokens) != n {
 		return fmt.Errorf("judging request %d: %d arrivals, but token counts for %d", t.Index, n, len(t.Tokens))
 	}
+	if t.Output.Used.V < 0 || t.Prompt.Used.V < 0 {
+		return fmt.Errorf("judging request %d: its token counts are negative", t.Index)
+	}
 	a.t, a.played = t, false
 	a.outcome = string(t.Outcome)
 	if opt.ExpectStop && t.Outcome == recording.OK && t.FinishReason == "length" {
@@ -75,6 +78,9 @@ func (a *answer) read(t *recording.Trace, opt *Options) error {
 	return nil
 }
 
+// mostTokens is more than any answer has.
+const mostTokens = 1 << 24
+
 // spread lays the tokens out in time.
 func (a *answer) spread(t *recording.Trace) error {
 	a.first, a.last, a.firstTokens, a.single = -1, -1, 0, true
@@ -84,8 +90,14 @@ func (a *answer) spread(t *recording.Trace) error {
 		if d < 0 {
 			return fmt.Errorf("judging request %d: arrival %d lies %d ns before what came ahead of it", t.Index, i, -d)
 		}
+		if d > longestNs-at {
+			return fmt.Errorf("judging request %d: its arrivals span over 100 days", t.Index)
+		}
 		at += d
 		k := t.Tokens[i]
+		if k < 0 || int(k) > mostTokens-len(a.times) {
+			return fmt.Errorf("judging request %d: arrival %d is said to have brought %d tokens: no answer has so many", t.Index, i, k)
+		}
 		if k == 1 {
 			a.times = append(a.times, at)
 			continue

@@ -96,7 +96,10 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 func (e *evaluation) pass(src recording.Source, want recording.Columns, families []family) error {
 	var earlier int64
 	for t := range e.traces(src, want, &earlier) {
-		measured := t.Phase == recording.Measured
+		measured, err := inMeasured(&t)
+		if err != nil {
+			return err
+		}
 		if e.answer.second && !measured {
 			continue
 		}
@@ -121,6 +124,18 @@ func (e *evaluation) pass(src recording.Source, want recording.Columns, families
 		return fmt.Errorf("reading the recording to judge it: %w", err)
 	}
 	return nil
+}
+
+// inMeasured says whether a request belongs to the measured phase, as it does in
+// files of others that have no phases.
+func inMeasured(t *recording.Trace) (bool, error) {
+	switch t.Phase {
+	case recording.Measured, "":
+		return true, nil
+	case recording.Warmup, recording.Drain:
+		return false, nil
+	}
+	return false, fmt.Errorf("judging request %d: its phase is %q, not warmup, measured or drain", t.Index, t.Phase)
 }
 
 func (e *evaluation) traces(src recording.Source, want recording.Columns, earlier *int64) iter.Seq[recording.Trace] {

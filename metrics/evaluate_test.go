@@ -446,3 +446,41 @@ func TestCutByUser(t *testing.T) {
 		t.Errorf("warnings: %s", c)
 	}
 }
+
+// What cannot be is refused by name of the request, not judged.
+func TestImpossibleTraces(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*recording.Trace)
+		want  string
+	}{
+		"tokens":   {func(tr *recording.Trace) { tr.Tokens[1] = 1 << 30 }, "arrival 1 is said to have brought 1073741824 tokens"},
+		"negative": {func(tr *recording.Trace) { tr.Tokens[1] = -1 }, "arrival 1 is said to have brought -1 tokens"},
+		"span":     {func(tr *recording.Trace) { tr.DeltaNs[1], tr.DeltaNs[2] = 1<<62, 1<<62 }, "its arrivals span over 100 days"},
+		"count":    {func(tr *recording.Trace) { tr.Output.Used = recording.Some(int32(-4)) }, "its token counts are negative"},
+		"phase":    {func(tr *recording.Trace) { tr.Phase = "lunch" }, `its phase is "lunch"`},
+	} {
+		tr := steadyTrace(7, 5, 200_000_000, 20_000_000)
+		c.spoil(&tr)
+		if _, err := Evaluate(recording.Slice{tr}, recording.Meta{}, nil, Options{}); err == nil || !strings.Contains(err.Error(), "request 7: "+c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tr := steadyTrace(7, 5, 200_000_000, 20_000_000)
+	tr.Phase = "" // a file of others
+	if r := evaluate(t, recording.Slice{tr}, recording.Meta{}, Options{}); r.Load.Measured != 1 {
+		t.Errorf("%d measured", r.Load.Measured)
+	}
+}
+
+// Of an answer that was cut off, no event counts as one of an answer.
+func TestBunchesAreOfAnswers(t *testing.T) {
+	good, cut := steadyTrace(0, 5, 200_000_000, 20_000_000), steadyTrace(1, 5, 200_000_000, 20_000_000)
+	cut.Outcome = recording.StreamCut
+	r := evaluate(t, recording.Slice{good, cut}, recording.Meta{}, Options{})
+	if d := r.Metrics.TokensPerEvent; d.N != 5 || d.NRequests != 1 {
+		t.Errorf("tokens per event of %d arrivals in %d requests", d.N, d.NRequests)
+	}
+	if r.Metrics.TBT.N != 8 {
+		t.Errorf("%d gaps, those of the answer that was cut off included", r.Metrics.TBT.N)
+	}
+}

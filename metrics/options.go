@@ -39,6 +39,13 @@ func (o Options) settled() (Options, error) {
 			return o, fmt.Errorf("judging a recording: a target gap of %d ns: it must be 1 ns or more, 100 days at most", g)
 		}
 	}
+	var gaps []int64
+	for _, g := range o.TargetGapsNs {
+		if !slices.Contains(gaps, g) {
+			gaps = append(gaps, g)
+		}
+	}
+	o.TargetGapsNs = gaps
 	if o.PaceNs == 0 {
 		o.PaceNs = defaultPaceNs
 	}

@@ -117,14 +117,20 @@ func (g *gaps) tokenEnds(a *answer) {
 func (g *gaps) bunches(a *answer) {
 	t := a.t
 	if !a.second {
-		g.perEvent.requests++
 		g.decode += int64(max(0, len(a.times)-1))
 	}
+	if a.good && !a.second {
+		g.perEvent.requests++
+	}
 	if a.single {
-		g.perEvent.run(1, int64(len(t.Tokens)))
+		if a.good {
+			g.perEvent.run(1, int64(len(t.Tokens)))
+		}
 	} else {
 		for _, k := range t.Tokens {
-			g.perEvent.run(int64(k), 1)
+			if a.good {
+				g.perEvent.run(int64(k), 1)
+			}
 			if k > 1 && !a.second {
 				g.sameEvent += int64(k - 1)
 			}
@@ -138,11 +144,13 @@ func (g *gaps) bunches(a *answer) {
 func (g *gaps) readsOf(a *answer) {
 	t := a.t
 	g.reads = true
-	if !a.second {
+	if a.good && !a.second {
 		g.perRead.requests++
 	}
 	if a.single && apart(t.Read) {
-		g.perRead.run(1, int64(len(t.Read)))
+		if a.good {
+			g.perRead.run(1, int64(len(t.Read)))
+		}
 		return
 	}
 	read, events, alone := t.Read[0]-1, int64(0), int64(0)
@@ -154,7 +162,7 @@ func (g *gaps) readsOf(a *answer) {
 		} else {
 			if events == 1 {
 				alone++
-			} else if events > 0 {
+			} else if events > 0 && a.good {
 				g.perRead.run(events, 1)
 			}
 			read, events = r, 1
@@ -167,8 +175,10 @@ func (g *gaps) readsOf(a *answer) {
 			token = r
 		}
 	}
-	g.perRead.run(events, 1)
-	g.perRead.run(1, alone)
+	if a.good {
+		g.perRead.run(events, 1)
+		g.perRead.run(1, alone)
+	}
 	if !a.second {
 		g.sameRead += same
 	}

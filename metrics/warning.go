@@ -44,9 +44,9 @@ func (m *remarks) see(a *answer) {
 	if t.ArrivalSource == recording.ArrivalShared && !slices.Contains(t.Notes, recording.NoteUsageShared) {
 		m.notes[recording.NoteUsageShared]++
 	}
-	if a.good && int64(a.used.V) != int64(len(a.times)) {
+	if said := t.Output.Reported.Or(a.used.V); a.good && int64(said) != int64(len(a.times)) {
 		m.differ++
-		m.reported += int64(a.used.V)
+		m.reported += int64(said)
 		m.came += int64(len(a.times))
 	}
 	p := t.Prompt
@@ -101,6 +101,10 @@ func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 			"The figures describe the few that came through. Find out why requests fail first: the failures list says at which step, with the first error of each kind.")
 	}
 	if y.outcomes[string(recording.OK)] == 0 && (!stopped || own > 0) {
+		if y.measured == 0 {
+			w.add("no_success", "no request was due in the measured phase", "Measure for longer, or offer more.")
+			return
+		}
 		w.add("no_success", fmt.Sprintf("none of %d measured requests succeeded", y.measured),
 			"There is nothing to judge. Try one request by hand, and compare the URL, the model's name and the key.")
 	}

@@ -8,10 +8,12 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // ErrUnfinished says that a folder holds only the journal of a recording.
@@ -128,8 +130,58 @@ func (r *Recording) open() error {
 			return fmt.Errorf("it is no recording of requests: the column %s is missing", name)
 		}
 	}
+	if err := r.checkColumns(); err != nil {
+		return err
+	}
 	r.meta, err = parseMeta(r.file.Lookup)
 	return err
+}
+
+// checkColumns refuses what would be read wrong without a word: columns of
+// another type than ours, and LZ4, which the Parquet library misreads.
+func (r *Recording) checkColumns() error {
+	for _, leaf := range r.file.Schema().Columns() {
+		column, _ := r.file.Schema().Lookup(leaf...)
+		kind := column.Node.Type().Kind()
+		fits := func(kinds ...parquet.Kind) error {
+			if slices.Contains(kinds, kind) {
+				return nil
+			}
+			return fmt.Errorf("its column %s is of type %s, where docs/recording.md has another", strings.Join(leaf, "."), kind)
+		}
+		var err error
+		switch name := leaf[0]; {
+		case name == "slow":
+			err = fits(parquet.Boolean)
+		case name == "notes", scalarTexts[name]:
+			err = fits(parquet.ByteArray)
+		case scalarFields[name] != nil, listColumns[name]:
+			err = fits(parquet.Int32, parquet.Int64)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, group := range r.file.Metadata().RowGroups {
+		for _, c := range group.Columns {
+			if codec := c.MetaData.Codec; codec == format.Lz4Raw {
+				return fmt.Errorf("it is compressed with LZ4, which cannot be read reliably: write it with zstd or snappy")
+			}
+		}
+	}
+	return nil
+}
+
+// scalarTexts are the flat columns of text.
+var scalarTexts = map[string]bool{
+	"session": true, "phase": true, "agent": true, "target": true, "outcome": true, "failed_at": true, "error": true,
+	"finish_reason": true, "response_id": true, "prompt_tokens_source": true, "output_tokens_source": true,
+	"check": true, "check_detail": true, "arrival_tokens_source": true,
+}
+
+// listColumns are the lists of whole numbers.
+var listColumns = map[string]bool{
+	"delta_ns": true, "tokens": true, "read": true, "stamp_error_ns": true, "channel": true, "text_bytes": true,
 }
 
 // guarded turns a panic of the Parquet library over a damaged file into an

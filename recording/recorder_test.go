@@ -416,3 +416,25 @@ func TestHugeText(t *testing.T) {
 		}
 	}
 }
+
+// A server that reports no tokens beside those that came is quoted, not believed.
+func TestSettle(t *testing.T) {
+	for _, c := range []struct {
+		reported, counted Maybe[int32]
+		used              Maybe[int32]
+		source            string
+	}{
+		{Some(int32(5)), Some(int32(4)), Some(int32(5)), SourceReported},
+		{Some(int32(0)), Some(int32(4)), Some(int32(4)), SourceCounted},
+		{Some(int32(0)), Some(int32(0)), Some(int32(0)), SourceReported},
+		{Some(int32(0)), Maybe[int32]{}, Some(int32(0)), SourceReported},
+		{Maybe[int32]{}, Some(int32(4)), Some(int32(4)), SourceCounted},
+		{Maybe[int32]{}, Maybe[int32]{}, Maybe[int32]{}, ""},
+	} {
+		n := Count{Reported: c.reported, Counted: c.counted}
+		n.Settle(false)
+		if n.Used != c.used || n.Source != c.source {
+			t.Errorf("reported %v, counted %v: %v by %q", c.reported, c.counted, n.Used, n.Source)
+		}
+	}
+}

@@ -98,10 +98,11 @@ type Count struct {
 }
 
 // Settle chooses Used: what the server reported, else what was counted, else
-// what was intended if asked for.
+// what was intended if asked for. A report of none beside tokens that came is
+// kept, but not used.
 func (c *Count) Settle(orIntended bool) {
 	switch {
-	case c.Reported.OK:
+	case c.Reported.OK && (c.Reported.V > 0 || c.Counted.V <= 0):
 		c.Used, c.Source = c.Reported, SourceReported
 	case c.Counted.OK:
 		c.Used, c.Source = c.Counted, SourceCounted

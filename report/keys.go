@@ -82,7 +82,7 @@ var keys = []key{
 	{"Window.why", "", "Why the phase ended there.", ""},
 	{"Window.time_scale", "1", "Seconds of judged time a second of recorded time; 1 unless time was simulated. All times in the result are judged time.", ""},
 
-	{"Load.offered_rps", "requests/s", "Measured requests due, over the length of their phase.", "the phase has no length, or the load is a closed loop"},
+	{"Load.offered_rps", "requests/s", "Measured requests due, over the length of their phase.", "the phase has no length"},
 	{"Load.achieved_rps", "requests/s", "Measured requests sent, over the same length.", "the phase has no length"},
 	{"Load.sent", "requests", "Measured requests that left.", ""},
 	{"Load.measured", "requests", "Measured requests.", ""},

@@ -26,6 +26,10 @@ func (o *Options) Check() []conf.Problem {
 	f := finding{kind: o.kind()}
 	if !slices.Contains(kinds, f.kind) {
 		f.wrong("kind", "must be poisson, gamma, weibull, constant, closed, all or a file of given times, not %q", o.Kind)
+		if o.Rate != 0 && !inside(o.Rate, rateMin, rateMax) {
+			f.wrong("rate", "must be between %s requests a second, not %v", bounds(rateMin, rateMax), o.Rate)
+		}
+		o.checkPhases(&f)
 		return f.found
 	}
 	o.checkFile(&f)
@@ -197,12 +201,12 @@ func (o *Options) checkPhases(f *finding) {
 	case o.Duration > 0 && f.kind == All:
 		f.wrong("duration", "cannot be given where all requests are due at once; give requests")
 	}
-	w, err := parseWarmup(o.Warmup)
+	_, err := parseWarmup(o.Warmup)
 	switch {
 	case err != nil:
 		f.wrong("warmup", "%v", err)
-	case f.kind == All && w.time > 0:
-		f.wrong("warmup", "must be requests or %% where all requests are due at once, not %s", o.Warmup)
+	case f.kind == All && o.Warmup != "" && o.Warmup != "0":
+		f.wrong("warmup", "must be 0 where all requests are due at once: a phase is a stretch of time")
 	}
 	switch {
 	case o.Drain != "" && o.Drain != "load" && o.Drain != "quiet":

@@ -231,20 +231,44 @@ func (r *Run) Credentials(getenv func(string) string) (key string, headers map[s
 	return key, headers, nil
 }
 
+// fewestSecret is how many characters a header's value has at least to be hidden
+// from messages; it is removed from files whatever its length.
+const fewestSecret = 4
+
+// bodySecrets are the texts of body fields that sound secret.
+func bodySecrets(v any) []string {
+	var found []string
+	switch v := v.(type) {
+	case map[string]any:
+		for name, x := range v {
+			if text, ok := x.(string); ok && secretName(name) && text != "" {
+				found = append(found, text)
+			}
+			found = append(found, bodySecrets(x)...)
+		}
+	case []any:
+		for _, x := range v {
+			found = append(found, bodySecrets(x)...)
+		}
+	}
+	return found
+}
+
 // Secrets are the texts that must not appear in any message or file: key and
 // headers as Credentials gave them, and what the URL holds. Longest first, so
 // that one that contains another is hidden whole.
 func (r *Run) Secrets(key string, headers map[string]string) []string {
 	secrets := []string{key}
-	for name, value := range headers {
-		_, byReference := r.Target.HeadersEnv[name]
-		if byReference || secretParameter(name) {
-			secrets = append(secrets, value)
-			if _, token, ok := strings.Cut(value, " "); ok { // Bearer TOKEN
-				secrets = append(secrets, token)
-			}
+	for _, value := range headers {
+		if len(value) < fewestSecret {
+			continue // such as a version: hiding it would only spoil messages
+		}
+		secrets = append(secrets, value)
+		if _, token, ok := strings.Cut(value, " "); ok { // Bearer TOKEN
+			secrets = append(secrets, token)
 		}
 	}
+	secrets = append(secrets, bodySecrets(r.Target.Body)...)
 	if u, err := parseURL(r.Target.URL); err == nil {
 		secrets = append(secrets, secretsOf(u)...)
 	}

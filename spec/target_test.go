@@ -91,12 +91,12 @@ func TestCredentials(t *testing.T) {
 		t.Error(diff)
 	}
 	secrets := r.Secrets(key, headers)
-	for _, s := range []string{"sk-1", "hunter2", "hunter3", "hunter4", "hunter5", "blue"} {
+	for _, s := range []string{"sk-1", "hunter2", "hunter3", "hunter4", "hunter5", "hunter6", "blue"} {
 		if !slices.Contains(secrets, s) {
 			t.Errorf("%s is no secret", s)
 		}
 	}
-	if slices.Contains(secrets, "7") || slices.Contains(secrets, "hunter6") {
+	if slices.Contains(secrets, "7") {
 		t.Error("too much is secret")
 	}
 

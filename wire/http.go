@@ -38,6 +38,7 @@ func NewHTTP(clock Clock) *HTTP {
 		DisableCompression:  true, // a compressing proxy would bunch the tokens
 		MaxIdleConnsPerHost: 1 << 16,
 		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, // a plain port waits for more
 		ReadBufferSize:      readSize,
 		WriteBufferSize:     readSize,
 		TLSClientConfig:     &tls.Config{NextProtos: []string{"http/1.1"}},
