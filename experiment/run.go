@@ -85,6 +85,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
+	if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
+		o.Say("the data set ended after %d of %d measured requests (--once)", end.Live.MeasuredDone, want)
+	}
 	result, err := Judge(dir, nil, o.Version)
 	if err != nil {
 		return nil, err
