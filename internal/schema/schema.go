@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -111,6 +112,47 @@ func (s *Schema) Validate(document []byte) error {
 		return fmt.Errorf("the document does not conform to the schema: %w", err)
 	}
 	return nil
+}
+
+// Broken says which rule of the schema a JSON document breaks, in the schema's
+// words alone: a document may be nobody's business. Empty means that it conforms.
+func (s *Schema) Broken(document []byte) string {
+	d := json.NewDecoder(bytes.NewReader(document))
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return "is no JSON, from byte " + strconv.FormatInt(d.InputOffset()+1, 10) + " on"
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return "more follows the end of the JSON"
+	}
+	err := s.resolved.Validate(v)
+	if err == nil {
+		return ""
+	}
+	// The library tells the way down the schema, then the keyword, then what the
+	// document has there.
+	place, rest := "", err.Error()
+	for {
+		below, ok := strings.CutPrefix(rest, "validating ")
+		at, after, more := strings.Cut(below, ": ")
+		if !ok || !more {
+			break
+		}
+		place, rest = at, after
+	}
+	keyword, words, _ := strings.Cut(rest, ":")
+	switch {
+	case strings.HasPrefix(rest, "unexpected additional properties"):
+		keyword = "additionalProperties"
+	case strings.HasPrefix(rest, "required:"):
+		keyword += ":" + words // names that the schema gives
+	case strings.ContainsAny(keyword, " \"\n"):
+		keyword = "the schema"
+	}
+	if place == "" || place == "root" {
+		return "breaks " + keyword
+	}
+	return "breaks " + keyword + " of the schema at " + place
 }
 
 // A deriver collects one definition a struct type.
