@@ -55,6 +55,7 @@ type answer struct {
 	open     bool
 	comments int64 // of the stream when it came
 
+	slowNs          int64
 	keepText        bool
 	text, reasoning strings.Builder
 

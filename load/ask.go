@@ -112,7 +112,7 @@ func (r *run) enter(p prepared) *flight {
 		t.Output.Intended = recording.Some(p.q.OutputTokens)
 	}
 	f.decoder, f.dialect, f.record, f.tally = r.Dialect.NewDecoder(), r.Dialect, r.keep, &r.tally
-	f.keepText = r.KeepText
+	f.keepText, f.slowNs = r.KeepText || r.Check != nil && t.Phase == recording.Measured, r.SlowNs
 	if r.KeepText {
 		f.prompt = promptText(&p.q)
 	}
@@ -167,12 +167,23 @@ func (r *run) admit() bool {
 	}
 }
 
-// close records the end of a request and counts it.
-func (r *run) close(f *flight) {
+// recordEnd records the end of a request, with its texts if they are kept.
+func (r *run) recordEnd(f *flight) {
 	t := &f.trace
 	_ = r.keep.End(t)
 	if r.KeepText {
 		_ = r.keep.Text(t.Index, t.Try, f.prompt, f.text.String(), f.reasoning.String())
+	}
+}
+
+// close records the end of a request, once it is checked if it is to be, and
+// counts it.
+func (r *run) close(f *flight) {
+	t := &f.trace
+	if r.checks.wants(t) {
+		r.checks.add(f)
+	} else {
+		r.recordEnd(f)
 	}
 	finished := r.tally.finished.Add(1)
 	failed := r.tally.failed.Load()

@@ -37,6 +37,7 @@ func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string
 		said = a.dialectWhole()
 	}
 	a.settle(said)
+	t.Slow = slow(t, a.slowNs)
 	a.told(said, zeroWallNs)
 	t.FinishReason, t.ResponseID = hide(t.FinishReason), hide(t.ResponseID) // a server may repeat what it was sent anywhere
 

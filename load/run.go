@@ -43,6 +43,8 @@ type Job struct {
 	Header    http.Header
 	Target    string
 	KeepText  bool
+	Check     Check    // of measured answers; nil for none
+	SlowNs    int64    // answers that take longer are slow, on the recording's clock; 0: not declared
 	Secrets   []string // kept out of every error
 
 	Started func(wire.Clock) // told at time zero; may be nil
@@ -79,6 +81,7 @@ type run struct {
 
 	tally    tally
 	answers  sync.WaitGroup
+	checks   *checking     // nil without a check
 	room     chan struct{} // a place in flight; nil without a limit
 	mu       sync.Mutex
 	inFlight map[*flight]struct{}
@@ -106,6 +109,9 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	}
 	r.ctx, r.cut = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cut(nil)
+	if j.Check != nil {
+		r.checks = newChecking(r)
+	}
 
 	wire.Settle()
 	ahead := r.prepare() // the first requests stand ready at time zero
@@ -128,6 +134,7 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	}
 	r.cut(errStopped) // what is left belongs to no measured phase, or was told to end
 	r.answers.Wait()
+	r.checks.finish()
 	close(over)
 	watchers.Wait()
 	return r.end(), r.err()
@@ -249,15 +256,15 @@ func (r *run) drained() bool {
 	return r.tally.measuredLeft.Load() == 0 || r.clock.Now()-r.drainFrom.Load() > int64(drainLimit)
 }
 
-// awaitAnswers returns when the measured requests have ended or been cut. Where
-// somebody stopped the run, every answer under way is awaited.
+// awaitAnswers returns when the measured requests have ended and been checked,
+// or been cut. Where somebody stopped the run, every answer under way is awaited.
 func (r *run) awaitAnswers() {
 	for r.ctx.Err() == nil {
 		left := r.tally.measuredLeft.Load()
 		if r.haltWhy.Load() != nil {
 			left = r.live().InFlight
 		}
-		if left == 0 {
+		if left+r.checks.waiting() == 0 {
 			return
 		}
 		time.Sleep(settled)

@@ -41,5 +41,7 @@ type Live struct {
 	Due, Sent, Finished, Failed, Waiting, Tokens int64
 	InFlight                                     int64
 	MeasuredDone                                 int64
+	MeasuredDue                                  int64
+	Unchecked                                    int64 // answers that wait for their check
 	Phase                                        string
 }

@@ -92,7 +92,9 @@ func (r *run) live() Live {
 	l := Live{
 		TimeNs: r.clock.Now(), Due: c.due.Load(), Waiting: c.waiting.Load(), Sent: c.sentAll.Load(),
 		Finished: c.finished.Load(), Failed: c.failed.Load(), Tokens: c.tokens.Load(), MeasuredDone: c.measuredDone.Load(),
+		Unchecked: r.checks.waiting(),
 	}
+	l.MeasuredDue = l.MeasuredDone + c.measuredLeft.Load()
 	r.mu.Lock()
 	l.InFlight = int64(len(r.inFlight))
 	r.mu.Unlock()

@@ -170,11 +170,17 @@ type Trace struct {
 	ServerPrefill  Maybe[int64] // first token - first scheduled
 
 	Slow        Maybe[bool]
-	Check       string // "pass", "fail" or empty
+	Check       string // Pass, Fail or empty
 	CheckDetail string
 
 	Notes []string // codes of what a careful reader should know, such as "usage_shared"
 }
+
+// What a check of an answer comes to (Trace.Check).
+const (
+	Pass = "pass"
+	Fail = "fail"
+)
 
 // Codes that stand in Trace.Notes.
 const (
@@ -196,6 +202,18 @@ func (t *Trace) FirstToken() int {
 		}
 	}
 	return -1
+}
+
+// LastToken is when the last token came, on the run's clock; false where none
+// did.
+func (t *Trace) LastToken() (at int64, ok bool) {
+	moment := t.Due
+	for i, d := range t.DeltaNs {
+		if moment += d; t.Tokens[i] > 0 {
+			at, ok = moment, true
+		}
+	}
+	return at, ok
 }
 
 // Clone is a copy of t that shares no memory with it.
