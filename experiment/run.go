@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/check"
 	"fermata/internal/conf"
 	"fermata/load"
 	"fermata/metrics"
@@ -69,6 +70,10 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if _, err := folder(o.Out, s.Name); err != nil {
 		return nil, err // before the server is asked anything
 	}
+	right, err := check.Open(ctx, s.Check)
+	if err != nil {
+		return nil, err
+	}
 	if !o.Quick {
 		if err := t.prepareUntil(ctx, o.Stop, prompts); err != nil {
 			return nil, err
@@ -81,7 +86,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
-	end, err := record(ctx, dir, t, prompts, arrivals, o)
+	end, err := record(ctx, dir, t, prompts, arrivals, right, o)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +186,7 @@ func (t *target) prepare(ctx context.Context, prompts *workload.Workload) error 
 }
 
 // record runs the load and finishes its recording.
-func record(ctx context.Context, dir string, t *target, prompts *workload.Workload, arrivals *schedule.Schedule, o Options) (load.End, error) {
+func record(ctx context.Context, dir string, t *target, prompts *workload.Workload, arrivals *schedule.Schedule, right *check.Checker, o Options) (load.End, error) {
 	d, err := t.dialect()
 	if err != nil {
 		return load.End{}, err
@@ -202,10 +207,14 @@ func record(ctx context.Context, dir string, t *target, prompts *workload.Worklo
 		Options: t.spec.Load, Prompts: prompts, Schedule: arrivals, Dialect: d, Record: rec,
 		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
 		URL:       t.url, Header: t.header, KeepText: t.spec.Record.KeepText, Secrets: t.secrets,
+		SlowNs: int64(t.spec.Judging.Slow),
 		Started: func(c wire.Clock) {
 			meta.ZeroWallNs = recording.Some(c.ZeroWallNs())
 			_ = rec.SetMeta(meta) // a recorder that fails fails the run at its first request
 		},
+	}
+	if right != nil {
+		job.Check = right.Answer
 	}
 	if o.Live != nil {
 		job.Live = func(l load.Live) { o.Live(l, plan) }
@@ -292,6 +301,9 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 	if r.Load.Arrivals, err = arrivals(rec, s); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
+	if err := showExample(rec, r.Checks); err != nil {
+		return nil, fmt.Errorf("judging %s: %w", dir, err)
+	}
 	r.Tool = metrics.Tool{Name: "fermata", Version: version}
 	r.Run = metrics.Run{
 		Name: s.Name, Target: s.PublicURL(), Model: s.Target.Model,
@@ -304,6 +316,23 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 		r.Run.Name = filepath.Base(filepath.Clean(dir))
 	}
 	return r, nil
+}
+
+// mostShown bounds the text of an answer in a result, in bytes.
+const mostShown = 600
+
+// showExample adds to the first answer that failed its check what it said, if
+// texts were kept.
+func showExample(rec *recording.Recording, c *metrics.Checks) error {
+	if c == nil || c.Example == nil {
+		return nil
+	}
+	text, _, err := rec.Answer(c.Example.Index)
+	if len(text) > mostShown {
+		text = strings.ToValidUTF8(text[:mostShown], "") + "…"
+	}
+	c.Example.Text = text
+	return err
 }
 
 // writeResult keeps the result beside its recording.

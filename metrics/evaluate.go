@@ -85,6 +85,7 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 	e.tally, e.remarks = newTally(opt, e.window, known), newRemarks(opt)
 	e.families = []family{
 		newLatencies(opt), g, newPaces(opt), newStalls(opt), newFluidities(opt), newFluidRate(opt, Decode), e.objectives, e.tally,
+		newChecks(opt),
 	}
 	if opt.Deadlines != nil {
 		e.families = append(e.families, newFluidRate(opt, FirstToken))

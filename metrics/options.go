@@ -15,9 +15,10 @@ type Options struct {
 	OverNs       []int64             // exceedance bounds besides 1, 5, 15, 25 s
 	Deadlines    *deadline.Deadlines // first-token deadlines; nil where none were given
 	SLO          []Objective
-	ExpectStop   bool  // a finish by length is a truncation, not the plan
-	SlowNs       int64 // answers that took longer are slow; 0 where not declared
-	PointVerdict bool  // judge objectives by the point, not the interval
+	ExpectStop   bool   // a finish by length is a truncation, not the plan
+	SlowNs       int64  // answers that took longer are slow; 0 where not declared
+	Check        string // kind of the check that answers had to pass; empty where none was asked for
+	PointVerdict bool   // judge objectives by the point, not the interval
 
 	// keepAtMost bounds how many values any distribution keeps before it counts
 	// in buckets; 0 leaves it to the metric. Tests make it tiny.

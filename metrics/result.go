@@ -18,6 +18,8 @@ type Result struct {
 	Metrics Metrics `json:"metrics"`
 
 	Stalls     *Stalls     `json:"stalls,omitempty"`
+	Checks     *Checks     `json:"checks,omitempty"`
+	Slow       *int64      `json:"slow,omitempty"` // ok answers that took longer than declared
 	Sessions   *Sessions   `json:"sessions,omitempty"`
 	Throughput Throughput  `json:"throughput"`
 	Fluidity   []Fluidity  `json:"fluidity"`
@@ -171,6 +173,23 @@ type Stalls struct {
 	PaceNs          int64   `json:"pace_ns"`
 	RequestsWithAny int64   `json:"requests_with_any"`
 	Share           float64 `json:"share"`
+}
+
+// Checks sum up whether ok answers were right.
+type Checks struct {
+	Kind      string        `json:"kind,omitempty"` // schema, regex, text or command
+	Passed    int64         `json:"passed"`
+	Failed    int64         `json:"failed"`
+	Unchecked int64         `json:"unchecked,omitempty"` // the run was cut before their turn
+	Share     float64       `json:"share"`               // of measured requests, those whose answer passed
+	Example   *CheckExample `json:"example,omitempty"`   // the first that failed
+}
+
+// A CheckExample is one answer that failed its check.
+type CheckExample struct {
+	Index  int64  `json:"index"`
+	Detail string `json:"detail"`
+	Text   string `json:"text,omitempty"` // the beginning of the answer, where texts were kept
 }
 
 // Sessions sums up conversations.

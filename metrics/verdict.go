@@ -46,7 +46,7 @@ type objectives struct {
 func newObjectives(opt Options, g *gaps) *objectives {
 	o := &objectives{opt: &opt}
 	for _, s := range opt.SLO {
-		j := &judged{Objective: s}
+		j := &judged{Objective: s, checked: opt.Check != ""}
 		t := s.Terms[0]
 		switch {
 		case len(s.Terms) > 1 || t.ofRun():
@@ -86,7 +86,7 @@ func (o *objectives) see(a *answer) {
 		}
 	}
 	every, tokens := true, int64(a.used.V)
-	fine := a.good && a.t.Check != "fail" && !a.slow(o.opt.SlowNs)
+	fine := a.good && a.passes(o.opt.Check) && !a.slow(o.opt.SlowNs)
 	for _, j := range o.list {
 		j.value(a, o.opt)
 		if a.second || !j.hasGoodput() {
@@ -111,7 +111,7 @@ func (j *judged) check(a *answer) {
 		return
 	}
 	j.checked = j.checked || a.t.Check != ""
-	if a.good && a.t.Check == "pass" {
+	if a.good && a.t.Check == recording.Pass {
 		j.passed++
 	}
 }

@@ -67,6 +67,7 @@ func (m *remarks) see(a *answer) {
 func (m *remarks) warnings(r *Result, y *tally, i instrument, byFailures bool) {
 	w := &list{}
 	m.failures(w, r, y, byFailures)
+	m.checks(w, r.Checks)
 	if y.backlog() {
 		w.add("backlog", fmt.Sprintf("requests came faster than they were answered: %d were under way in the middle of the measured phase, %d at its end", y.atHalf, y.atEnd),
 			"Either the server cannot keep up, or the run was too short for it to reach its stride; latencies then depend on how long the run was. Offer less, or measure for longer and see whether they stay.")
@@ -126,6 +127,24 @@ func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 	if m.retried > 0 {
 		w.add("retried", fmt.Sprintf("%d earlier tries are not judged; each request counts from its first due time to the end of its last try", m.retried),
 			"Retries hide failures. Look at the journal for what the earlier tries met.")
+	}
+}
+
+func (m *remarks) checks(w *list, c *Checks) {
+	if c == nil {
+		return
+	}
+	kind := ""
+	if c.Kind != "" {
+		kind = " (" + c.Kind + ")"
+	}
+	if c.Failed > 0 {
+		w.add("check_failed", fmt.Sprintf("%d of %d answers failed their check%s; the first is request %d: %s", c.Failed, c.Failed+c.Passed, kind, c.Example.Index, c.Example.Detail),
+			"They are no goodput, and their times count like those of other answers. Column check_detail of requests.parquet has the finding for each; --keep-text keeps what they said.")
+	}
+	if c.Unchecked > 0 {
+		w.add("unchecked", fmt.Sprintf("%d good answers were not checked%s: the run was cut first", c.Unchecked, kind),
+			"They are no goodput. A check that takes longer than the answers come needs a longer wait at the end, or a faster command.")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -287,6 +288,43 @@ func (r *Recording) Samples() ([]Sample, error) {
 		return nil, fmt.Errorf("recording: reading %s: %w", path, err)
 	}
 	return samples, nil
+}
+
+// Answer is the text of the last try of a request, from text.parquet beside the
+// requests; false where it was not kept.
+func (r *Recording) Answer(index int64) (text string, ok bool, err error) {
+	path := filepath.Join(filepath.Dir(r.path), TextFile)
+	err = guarded(func() error {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		rows := parquet.NewGenericReader[textRow](f)
+		defer rows.Close()
+		some := make([]textRow, 16)
+		for {
+			n, err := rows.Read(some)
+			for _, row := range some[:n] {
+				if row.Index == index {
+					text, ok = strings.Clone(row.Answer), true
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("recording: reading %s: %w", path, err)
+	}
+	return text, ok, nil
 }
 
 // Close closes the file.

@@ -101,6 +101,15 @@ func (c *longForm) result(r *metrics.Result) {
 		c.count("stalls", "requests", "requests_with_any", s.RequestsWithAny)
 		c.figure("stalls", "1", "share", &s.Share)
 	}
+	if k := r.Checks; k != nil {
+		c.count("checks", "requests", "passed", k.Passed)
+		c.count("checks", "requests", "failed", k.Failed)
+		c.count("checks", "requests", "unchecked", k.Unchecked)
+		c.figure("checks", "1", "share", &k.Share)
+	}
+	if r.Slow != nil {
+		c.count("slow", "requests", "slow", *r.Slow)
+	}
 	if s := r.Sessions; s != nil {
 		c.count("sessions", "sessions", "started", s.Started)
 		c.count("sessions", "sessions", "ended_early", s.EndedEarly)

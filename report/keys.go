@@ -23,6 +23,8 @@ var typeMeanings = []struct{ name, meaning string }{
 	{"Quantile", "A percentile with two kinds of interval: chance, and the instrument's bounds on its stamps."},
 	{"Over", "The share of values above a bound."},
 	{"Stalls", "Playback at the reading pace, over ok answers."},
+	{"Checks", "Whether ok answers were right."},
+	{"CheckExample", "One answer that failed its check."},
 	{"Sessions", "Conversations."},
 	{"Throughput", "What finished or arrived in the window, from requests of every phase."},
 	{"Fluidity", "The fluidity index at one target gap: the share of token deadlines that playback met."},
@@ -55,6 +57,8 @@ var keys = []key{
 	{"Result.finish_reasons", "requests", "Measured requests by the finish reason that the server gave.", ""},
 	{"Result.metrics", "", "The distributions.", ""},
 	{"Result.stalls", "", "Stalls at the reading pace.", "no answer was ok"},
+	{"Result.checks", "", "Whether ok answers were right, where they were checked.", "the run checked none"},
+	{"Result.slow", "requests", "Ok answers whose last token came later after the due time than declared (`judge.slow`).", "nothing was declared"},
 	{"Result.sessions", "", "Conversations.", "the workload has none"},
 	{"Result.throughput", "", "Rates over the window.", ""},
 	{"Result.fluidity", "", "The fluidity index, one entry a variant and target gap.", ""},
@@ -168,6 +172,17 @@ var keys = []key{
 	{"Stalls.requests_with_any", "requests", "Ok answers that stalled.", ""},
 	{"Stalls.share", "1", "Their share of the ok answers.", ""},
 
+	{"Checks.kind", "", "By what: schema, regex, text or command.", "the recording does not say"},
+	{"Checks.passed", "requests", "Ok answers that passed.", ""},
+	{"Checks.failed", "requests", "Ok answers that failed.", ""},
+	{"Checks.unchecked", "requests", "Ok answers whose turn did not come before the run was cut; they count as not good.", "there are none"},
+	{"Checks.share", "1", "Share of all measured requests whose answer passed, failures counted as not.", ""},
+	{"Checks.example", "", "The first of those that failed, by due time.", "none failed"},
+
+	{"CheckExample.index", "", "Its index in the recording.", ""},
+	{"CheckExample.detail", "", "What the check found.", ""},
+	{"CheckExample.text", "", "Beginning of the answer.", "texts were not kept"},
+
 	{"Sessions.started", "sessions", "Conversations that began.", ""},
 	{"Sessions.ended_early", "sessions", "Those that a failed turn ended.", ""},
 	{"Sessions.turns_unsent", "turns", "Turns that were therefore never sent.", ""},
@@ -241,6 +256,7 @@ var keys = []key{
 // open, for more may come.
 var enums = map[string][]string{
 	"Result.schema":     {"fermata.result/1"},
+	"Checks.kind":       {"schema", "regex", "text", "command"},
 	"Failure.failed_at": {"connect", "tls", "send", "headers", "first_token", "mid_stream"},
 	"Dist.better":       {"lower", "higher"},
 	"Quantile.status":   {"ok", "assumed", "open", "insufficient"},

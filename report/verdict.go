@@ -193,6 +193,10 @@ func outcomes(r *metrics.Result) block {
 	b := block{title: "Outcomes"}
 	b.fact("requests", shares(r.Outcomes, r.Load.Measured))
 	b.fact("finished by", shares(r.FinishReasons, 0))
+	checked(&b, r.Checks)
+	if r.Slow != nil {
+		b.fact("slow", term.Count(*r.Slow)+" ok answers took longer than declared")
+	}
 	if s := r.Sessions; s != nil {
 		b.fact("sessions", fmt.Sprintf("%s started, %s ended early, %s turns unsent",
 			term.Count(s.Started), term.Count(s.EndedEarly), term.Count(s.TurnsUnsent)))
@@ -220,6 +224,27 @@ func outcomes(r *metrics.Result) block {
 		})
 	}
 	return b
+}
+
+// checked says what the checks of answers came to, and shows one that failed.
+func checked(b *block, c *metrics.Checks) {
+	if c == nil {
+		return
+	}
+	parts := []string{fmt.Sprintf("%s of %s answers passed", term.Count(c.Passed), term.Count(c.Passed+c.Failed+c.Unchecked))}
+	if c.Failed > 0 {
+		parts = append(parts, term.Count(c.Failed)+" failed")
+	}
+	if c.Unchecked > 0 {
+		parts = append(parts, term.Count(c.Unchecked)+" unchecked")
+	}
+	b.fact("check", joined(": ", c.Kind, strings.Join(parts, " · ")))
+	if e := c.Example; e != nil {
+		b.fact("first wrong", fmt.Sprintf("request %d: %s", e.Index, term.Plain(e.Detail)))
+		if e.Text != "" {
+			b.fact("it said", fmt.Sprintf("%q", e.Text))
+		}
+	}
 }
 
 func orNone(s string) string {

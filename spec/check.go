@@ -58,6 +58,8 @@ func (r *Run) report(doc *conf.Doc) {
 	doc.Report("target", r.checkTarget())
 	doc.Report("workload", r.checkWorkload())
 	doc.Report("load", r.checkLoad())
+	doc.Report("check", r.Check.Check())
+	doc.Report("", r.checkUnchecked())
 	if strings.ContainsAny(r.Name, "/\\") || r.Name == "." || r.Name == ".." || hasControl(r.Name) {
 		doc.Report("", []conf.Problem{{Path: "name", Text: `becomes part of a folder's name, so that it cannot hold / or \ or control characters`}})
 	}
@@ -203,6 +205,24 @@ func (r *Run) checkJudging() []conf.Problem {
 	if j.Deadlines != "" {
 		if _, err := deadline.Parse(j.Deadlines); err != nil {
 			found.add("deadlines", "%v", err)
+		}
+	}
+	return found
+}
+
+// checkUnchecked finds objectives on checks in a run that makes none. A recording
+// from elsewhere may have some all the same.
+func (r *Run) checkUnchecked() []conf.Problem {
+	var found problems
+	for i, text := range r.SLO {
+		objective, err := metrics.ParseObjective(text)
+		if err != nil || r.Check.Kind() != "" {
+			continue // that is said elsewhere
+		}
+		for _, term := range objective.Terms {
+			if term.Name == "schema" {
+				found.add(item("slo", i), "is about answers that pass their check, and there is none: give check, such as schema:FILE")
+			}
 		}
 	}
 	return found

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/check"
 	"fermata/deadline"
 	"fermata/dialect"
 	"fermata/internal/conf"
@@ -32,6 +33,7 @@ type Run struct {
 	SLO      []string          `yaml:"slo"` // objectives, as metrics.ParseObjective takes them
 	Judging  Judging           `yaml:"judge"`
 	Expect   string            `yaml:"expect"` // how a good answer ends: stop, length or any (default)
+	Check    check.Options     `yaml:"check"`  // by which a right answer is known; default none
 	Record   Record            `yaml:"record"`
 	Labels   map[string]string `yaml:"labels"`    // free words that go into results
 	Seed     uint64            `yaml:"seed,zero"` // of everything random; default a fresh one
@@ -116,6 +118,7 @@ func (r *Run) prefer(sets []conf.Setting) {
 		return slices.ContainsFunc(sets, func(s conf.Setting) bool { return below(s.Path, path) })
 	})
 	preferWhat(&r.Workload, set)
+	preferCheck(&r.Check, set)
 }
 
 // fill gives what was not said its default.
@@ -179,6 +182,7 @@ func (r *Run) Judge() (metrics.Options, error) {
 		OverNs:       nanoseconds(r.Judging.Over),
 		ExpectStop:   r.Expect == "stop",
 		SlowNs:       int64(r.Judging.Slow),
+		Check:        r.Check.Kind(),
 		PointVerdict: r.Judging.Verdict == "point",
 	}
 	if r.Judging.Pace > 0 {

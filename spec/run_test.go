@@ -186,6 +186,7 @@ var roundTrip = map[string]string{
 	"judge.slow":           "30s",
 	"judge.verdict":        "point",
 	"expect":               "stop",
+	"check":                `regex:^{"a": \d+}`,
 	"record.keep_text":     "true",
 	"labels":               `{gpu: H100, k8s.io/x: "true", date: 2026-01-02, text: "a: b # c"}`,
 	"seed":                 "18446744073709551615",

@@ -1,6 +1,9 @@
 package spec
 
-import "fermata/workload"
+import (
+	"fermata/check"
+	"fermata/workload"
+)
 
 // preferWhat is prefer for the workload: lengths, published lengths and a data
 // set each say what to ask, and one that is set takes the place of the others.
@@ -18,5 +21,19 @@ func preferWhat(w *workload.Options, given func(path string) bool) {
 	}
 	if (own || data) && !published {
 		w.Lengths = ""
+	}
+}
+
+// preferCheck is prefer for the check, which is of one kind.
+func preferCheck(o *check.Options, given func(path string) bool) {
+	kinds := map[string]*string{check.Schema: &o.Schema, check.Regex: &o.Regex, check.Text: &o.Text, check.Command: &o.Command}
+	chosen := false
+	for kind := range kinds {
+		chosen = chosen || given("check."+kind)
+	}
+	for kind, value := range kinds {
+		if chosen && !given("check."+kind) {
+			*value = ""
+		}
 	}
 }
