@@ -44,7 +44,7 @@ func (o *Options) UnmarshalText(b []byte) error {
 		return fmt.Errorf("must be schema:FILE, regex:EXPRESSION, text:TEXT or command:COMMAND, not %q", b)
 	}
 	if value == "" {
-		return fmt.Errorf("has nothing after %s:", kind)
+		return fmt.Errorf("has nothing after %q", kind+":")
 	}
 	*o = Options{}
 	*field = value

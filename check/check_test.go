@@ -99,7 +99,7 @@ func TestOneLine(t *testing.T) {
 		{"command:jq -e .name", "", Options{Command: "jq -e .name"}},
 		{"a.json", "must be schema:FILE, regex:EXPRESSION", Options{}},
 		{"json:a.json", "must be schema:FILE, regex:EXPRESSION", Options{}},
-		{"regex:", "nothing after regex:", Options{}},
+		{"regex:", `nothing after "regex:"`, Options{}},
 	} {
 		var o Options
 		err := o.UnmarshalText([]byte(c.line))

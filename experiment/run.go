@@ -34,13 +34,6 @@ type Options struct {
 	Quick   bool // no preflight and no calibration, for servers of our own
 }
 
-// A Plan is what a run is going to do, for its progress.
-type Plan struct {
-	Measured int64         // requests; 0 where nobody knows
-	Duration time.Duration // of the measured phase; 0 where requests end it
-	Warmup   string
-}
-
 // A Done is a run that has been recorded and judged.
 type Done struct {
 	Dir    string
@@ -70,7 +63,13 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if _, err := folder(o.Out, s.Name); err != nil {
 		return nil, err // before the server is asked anything
 	}
+	if short := machineLimits().shortage(demandOf(s, arrivals)); short != "" {
+		o.Say("%s", short)
+	}
 	right, err := check.Open(ctx, s.Check)
+	if ctx.Err() != nil {
+		return nil, ErrInterrupted
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -201,8 +200,9 @@ func record(ctx context.Context, dir string, t *target, prompts *workload.Worklo
 	if err != nil {
 		return load.End{}, err
 	}
-	plan := Plan{Duration: t.spec.Schedule.Duration, Warmup: arrivals.WarmupText()}
+	plan := Plan{Duration: t.spec.Schedule.Duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users()}
 	plan.Measured, _ = arrivals.MeasuredTotal()
+	plan.warmupRequests, plan.warmupNs = arrivals.WarmupEnd()
 	job := load.Job{
 		Options: t.spec.Load, Prompts: prompts, Schedule: arrivals, Dialect: d, Record: rec,
 		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },

@@ -158,6 +158,11 @@ func TestRoundTrip(t *testing.T) {
 		if d := cmp.Diff(wantTexts, texts); d != "" {
 			t.Errorf("write %v: texts (-want +got):\n%s", write, d)
 		}
+		for index, want := range map[int64]string{7: "a", 8: "answer \uFFFD", 9: ""} {
+			if text, ok, err := rec.Answer(index); text != want || ok != (want != "") || err != nil {
+				t.Errorf("the answer of request %d is %q (%v, %v), want %q", index, text, ok, err, want)
+			}
+		}
 		if names := folder(t, dir); !slices.Equal(names, []string{RequestsFile, SeriesFile, TextFile}) {
 			t.Errorf("the folder holds %v", names)
 		}

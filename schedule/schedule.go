@@ -204,6 +204,12 @@ func (s *Schedule) Window() (start, end int64, known bool) {
 // "10 requests (10 %)", "30s" or "none".
 func (s *Schedule) WarmupText() string { return s.phases.warmup.text }
 
+// WarmupEnd says what ends the warm-up: so many requests, a time in ns since time
+// zero, or whichever comes first. Negative means that this one does not.
+func (s *Schedule) WarmupEnd() (requests, at int64) {
+	return s.phases.warmup.count, s.phases.warmup.at
+}
+
 // Users is the number of users of a closed loop, each of whom has one request
 // in flight; 0 for other schedules.
 func (s *Schedule) Users() int { return s.users }

@@ -18,6 +18,7 @@ type live struct {
 	width    int
 	shown    bool
 	last     int64
+	progress experiment.Progress
 }
 
 const quietly = int64(10 * time.Second)
@@ -31,21 +32,13 @@ func newLive(s streams, quiet bool) *live {
 }
 
 func (l *live) show(now load.Live, p experiment.Plan) {
+	l.progress.Plan = p
+	pace := l.progress.Take(now)
 	if l.quiet || !l.terminal && now.TimeNs-l.last < quietly {
 		return
 	}
 	l.last = now.TimeNs
-	text := fmt.Sprintf("%s  sent %d  in flight %d  finished %d", time.Duration(now.TimeNs).Round(time.Second), now.Sent, now.InFlight, now.Finished)
-	if p.Measured > 0 {
-		text += fmt.Sprintf("  measured %d of %d", now.MeasuredDone, p.Measured)
-	}
-	if now.Failed > 0 {
-		text += fmt.Sprintf("  failed %d", now.Failed)
-	}
-	if now.Waiting > 0 {
-		text += fmt.Sprintf("  waiting %d", now.Waiting)
-	}
-	text += fmt.Sprintf("  tokens %d", now.Tokens)
+	text := lineOf(now, p, pace)
 	if !l.terminal {
 		l.s.say("%s", text)
 		return
@@ -55,6 +48,37 @@ func (l *live) show(now load.Live, p experiment.Plan) {
 	}
 	fmt.Fprintf(l.s.err, "\r\x1b[K%s", text)
 	l.shown = true
+}
+
+// lineOf is the live line, what matters most first: narrow terminals cut it.
+func lineOf(now load.Live, p experiment.Plan, pace experiment.Pace) string {
+	text := time.Duration(now.TimeNs).Round(time.Second).String()
+	switch {
+	case pace.LeftKnown && pace.Left <= 0 && now.Unchecked > now.InFlight:
+		text += "  checking the last answers"
+	case pace.LeftKnown && pace.Left <= 0:
+		text += "  awaiting the last answers"
+	case pace.LeftKnown:
+		text += "  about " + pace.Left.Round(time.Second).String() + " left"
+	}
+	if p.Users == 0 {
+		text += "  offered " + term.Number(pace.Offered, false) + "/s"
+	}
+	text += "  achieved " + term.Number(pace.Achieved, false) + "/s"
+	text += fmt.Sprintf("  in flight %d  finished %d", now.InFlight, now.Finished)
+	if p.Measured > 0 {
+		text += fmt.Sprintf("  measured %d of %d", now.MeasuredDone, p.Measured)
+	}
+	if now.Failed > 0 {
+		text += fmt.Sprintf("  failed %d", now.Failed)
+	}
+	if now.Waiting > 0 {
+		text += fmt.Sprintf("  waiting %d", now.Waiting)
+	}
+	if now.Unchecked > 0 {
+		text += fmt.Sprintf("  to check %d", now.Unchecked)
+	}
+	return text + fmt.Sprintf("  tokens %d", now.Tokens)
 }
 
 // end clears the line.
