@@ -24,9 +24,9 @@ type Pace struct {
 	LeftKnown         bool // Left is an estimate; 0: every measured request is due, and answers are awaited
 }
 
-// lastSeconds is how far back a pace looks: enough to be steady, few enough to
+// recent is how far back a pace looks: enough to be steady, few enough to
 // follow a ramp.
-const lastSeconds = 10 * time.Second
+const recent = 10 * time.Second
 
 // A Progress follows a run. The zero value with its plan is ready.
 type Progress struct {
@@ -42,7 +42,7 @@ func (p *Progress) Take(now load.Live) Pace {
 	if n := len(p.seen); n > 0 && now.TimeNs < p.seen[n-1].TimeNs {
 		*p = Progress{Plan: p.Plan} // another run
 	}
-	for len(p.seen) > 0 && now.TimeNs-p.seen[0].TimeNs > int64(lastSeconds) {
+	for len(p.seen) > 0 && now.TimeNs-p.seen[0].TimeNs > int64(recent) {
 		p.seen = p.seen[1:]
 	}
 	then := load.Live{} // time zero
