@@ -60,6 +60,13 @@ func figures(r *metrics.Result) []figure {
 		ok := float64(r.Outcomes[outcomeOK]) / float64(r.Load.Measured)
 		add("requests ok", "share", &ok)
 	}
+	if r.Checks != nil {
+		add("answers that passed their check", "share", &r.Checks.Share)
+	}
+	if r.Slow != nil && r.Load.Measured > 0 {
+		slow := float64(*r.Slow) / float64(r.Load.Measured)
+		add("slow answers", "share", &slow)
+	}
 	if r.Stalls != nil {
 		resting(r.Metrics.StallLongest, 0.5, "answers that froze at "+paceText(r.Stalls.PaceNs), "share", &r.Stalls.Share)
 	}
