@@ -61,7 +61,7 @@ func leaky() http.Handler {
 
 // Credentials go to the server and into nothing that lasts or is shown.
 func TestSecretsStayOut(t *testing.T) {
-	const key, team, query = "sk-5e7a<&>0987-abcdefgh", "team-4711-ijklmnop", "query%2F7531-qrstuvwx"
+	const key, team, query = "sk-5e7a<&>0k87-abcdefgh", "team-4z11-ijklmnop", "query%2F7x31-qrstuvwx"
 	t.Setenv("FERMATA_TEST_KEY", key)
 	server := httptest.NewServer(leaky())
 	defer server.Close()
@@ -108,7 +108,7 @@ func TestSecretsStayOut(t *testing.T) {
 func hidden(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	for name, b := range files {
-		for _, part := range []string{"5e7a", "0987", "4711", "7531", "abcdefgh", "ijklmnop", "qrstuvwx"} {
+		for _, part := range []string{"5e7a", "0k87", "4z11", "7x31", "abcdefgh", "ijklmnop", "qrstuvwx"} {
 			if i := bytes.Index(b, []byte(part)); i >= 0 {
 				t.Errorf("%s holds a part of a secret: …%s…", name, b[max(0, i-30):min(len(b), i+30)])
 			}
@@ -118,15 +118,15 @@ func hidden(t *testing.T, files map[string][]byte) {
 
 // While the run goes on, the journal holds no secret either.
 func TestSecretsStayOutOfTheJournal(t *testing.T) {
-	t.Setenv("FERMATA_TEST_KEY", "sk-5e7a<&>0987-abcdefgh")
+	t.Setenv("FERMATA_TEST_KEY", "sk-5e7a<&>0k87-abcdefgh")
 	server := httptest.NewServer(leaky())
 	defer server.Close()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "prompts.jsonl"), []byte(`{"prompt": "hello"}`+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, dir, "run", server.URL+"?api-key=query%2F7531-qrstuvwx", "--rate", "200", "--requests", "100000", "--warmup", "0",
-		"--dataset", "prompts.jsonl", "--model", "m", "--api-key-env", "FERMATA_TEST_KEY", "--header", "X-Team-Key: team-4711-ijklmnop", "--out", "run")
+	p := start(t, dir, "run", server.URL+"?api-key=query%2F7x31-qrstuvwx", "--rate", "200", "--requests", "100000", "--warmup", "0",
+		"--dataset", "prompts.jsonl", "--model", "m", "--api-key-env", "FERMATA_TEST_KEY", "--header", "X-Team-Key: team-4z11-ijklmnop", "--out", "run")
 	run := filepath.Join(dir, "run")
 	begun(t, run)
 	p.signal(os.Kill)
