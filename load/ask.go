@@ -172,7 +172,7 @@ func (r *run) recordEnd(f *flight) {
 	t := &f.trace
 	_ = r.keep.End(t)
 	if r.KeepText {
-		_ = r.keep.Text(t.Index, t.Try, f.prompt, f.text.String(), f.reasoning.String())
+		_ = r.keep.Text(t.Index, t.Try, f.prompt, r.hide(f.text.String()), r.hide(f.reasoning.String()))
 	}
 }
 

@@ -133,3 +133,19 @@ func TestSlow(t *testing.T) {
 		}
 	}
 }
+
+// A server may repeat the key in its answer: what is kept of it does not.
+func TestKeptTextHidesSecrets(t *testing.T) {
+	t.Parallel()
+	url, _ := scripted(t, `{ttft: 1ms, tokens: 2, text: "key k-4321 "}`)
+	j := job(t, url, newTape(), once)
+	j.KeepText, j.Secrets = true, []string{"k-4321"}
+	j.Check = func(_ context.Context, answer string) (bool, string) { return false, "not right: " + answer }
+	_, r := offer(t, j)
+	if got := r.texts[0][1]; got != "key [secret] key [secret] " {
+		t.Errorf("kept %q", got)
+	}
+	if got := r.traces[0].CheckDetail; got != "not right: key [secret] key [secret]" {
+		t.Errorf("detail %q", got)
+	}
+}
