@@ -264,7 +264,7 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 		return nil
 	}
 	w.Calibrate(c)
-	t.say("prompts of %d tokens have %d words: the server counts %.4g tokens a word, and %.0f more a prompt", wanted, w.Words(), c.PerWord, c.Overhead)
+	t.say("prompts of %d tokens have %d words (tokens a word: %.4g, more a prompt: %.0f)", wanted, w.Words(), c.PerWord, c.Overhead)
 	return nil
 }
 
