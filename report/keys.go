@@ -168,9 +168,9 @@ var keys = []key{
 	{"Stalls.requests_with_any", "requests", "Ok answers that stalled.", ""},
 	{"Stalls.share", "1", "Their share of the ok answers.", ""},
 
-	{"Sessions.started", "sessions", "Conversations that began.", ""},
-	{"Sessions.ended_early", "sessions", "Those that a failed turn ended.", ""},
-	{"Sessions.turns_unsent", "turns", "Turns that were therefore never sent.", ""},
+	{"Sessions.started", "sessions", "Conversations whose first turn was measured.", ""},
+	{"Sessions.ended_early", "sessions", "Conversations that a failed measured turn ended although turns were left. What the end of the run cut off is none.", ""},
+	{"Sessions.turns_unsent", "turns", "Turns that were therefore never sent. They are no requests and stand in no other count.", ""},
 
 	{"Throughput.requests_per_s", "requests/s", "Requests that finished in the window.", "the window has no length"},
 	{"Throughput.output_tokens_per_s_finished", "tokens/s", "Output tokens of the requests whose last token fell into the window.", "the window has no length"},
