@@ -60,6 +60,9 @@ func (o *Options) Check() []conf.Problem {
 	case o.Lengths != "" && o.Dataset != "":
 		wrong("lengths", "cannot be given beside dataset: its prompts have their own lengths")
 	}
+	if o.Turns < 0 || o.Turns > turnsMax {
+		wrong("turns", "must be between 1 and %d turns of a conversation, not %d", turnsMax, o.Turns)
+	}
 	o.checkDataset(wrong)
 	o.checkFilters(wrong)
 	return found
@@ -179,10 +182,14 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 	drawn := w.drawer.at(index)
 	if w.data == nil {
 		tokens := firstOf(promptTokens, drawn.input)
-		return Request{
+		q := Request{
 			ID: index, Prompt: w.synthetic.prompt(index, tokens),
 			PromptTokens: tokens, OutputTokens: firstOf(outputTokens, drawn.output),
-		}, true
+		}
+		if w.Conversing() {
+			w.place(&q)
+		}
+		return q, true
 	}
 	n := w.Rows()
 	if w.options.Once && index >= n {
@@ -200,7 +207,7 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 		}
 	}
 	q := Request{
-		ID: index, Session: it.session, Prompt: it.prompt, Messages: it.messages,
+		ID: index, Session: it.session, Think: it.think, Prompt: it.prompt, Messages: it.messages, Params: it.params,
 		PromptTokens: firstOf(it.promptTokens, promptTokens),
 		OutputTokens: firstOf(outputTokens, it.outputTokens, drawn.output, it.estimateOutput),
 	}
@@ -210,6 +217,9 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 		q.Prompt = w.synthetic.blocks(index, index/n, it.hashes, q.PromptTokens)
 	default:
 		q.Prompt = w.synthetic.prompt(index, q.PromptTokens)
+	}
+	if w.Conversing() {
+		w.place(&q)
 	}
 	return q, true
 }
@@ -298,6 +308,9 @@ func (w *Workload) Notes() []string {
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if w.options.Lengths != "" {
 		say("lengths: %s", w.Source())
+	}
+	if w.data != nil && w.data.starts != nil {
+		say("%d conversations of %d turns in all", len(w.data.starts), w.data.rows())
 	}
 	if c, ok := w.Cut(); ok {
 		say("%s", c)
