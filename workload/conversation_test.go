@@ -30,6 +30,13 @@ func TestSyntheticTurns(t *testing.T) {
 			t.Errorf("request %d begins at %d and has %d turns", i, first, turns)
 		}
 	}
+	// What a chat template adds is there once.
+	w.Calibrate(Calibration{Overhead: 10, PerWord: 2})
+	for i, want := range []int{15, 20, 20} {
+		if n := len(strings.Fields(mustAt(t, w, int64(i), 40, 0).Prompt)); n != want {
+			t.Errorf("turn %d of 40 tokens has %d words, want %d", i, n, want)
+		}
+	}
 	if n, ok := w.MeanTurns(); n != 3 || !ok {
 		t.Errorf("%v turns in the mean", n)
 	}

@@ -44,6 +44,12 @@ func (s *synthetic) prompt(index int64, tokens int32) string {
 	return s.text(index, s.calibration.words(tokens))
 }
 
+// later is the text of so many tokens for a turn that is not a conversation's
+// first: what a server adds to every prompt stands there already.
+func (s *synthetic) later(index int64, tokens int32) string {
+	return s.text(index, Calibration{PerWord: s.calibration.PerWord}.words(tokens))
+}
+
 // blockTokens is the length of the blocks that traces have hashes of.
 const blockTokens = 512
 

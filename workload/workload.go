@@ -182,13 +182,11 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 	drawn := w.drawer.at(index)
 	if w.data == nil {
 		tokens := firstOf(promptTokens, drawn.input)
-		q := Request{
-			ID: index, Prompt: w.synthetic.prompt(index, tokens),
-			PromptTokens: tokens, OutputTokens: firstOf(outputTokens, drawn.output),
-		}
+		q := Request{ID: index, PromptTokens: tokens, OutputTokens: firstOf(outputTokens, drawn.output)}
 		if w.Conversing() {
 			w.place(&q)
 		}
+		q.Prompt = w.made(&q)
 		return q, true
 	}
 	n := w.Rows()
@@ -211,17 +209,25 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 		PromptTokens: firstOf(it.promptTokens, promptTokens),
 		OutputTokens: firstOf(outputTokens, it.outputTokens, drawn.output, it.estimateOutput),
 	}
+	if w.Conversing() {
+		w.place(&q)
+	}
 	switch {
 	case it.text():
 	case it.hashes != nil:
 		q.Prompt = w.synthetic.blocks(index, index/n, it.hashes, q.PromptTokens)
 	default:
-		q.Prompt = w.synthetic.prompt(index, q.PromptTokens)
-	}
-	if w.Conversing() {
-		w.place(&q)
+		q.Prompt = w.made(&q)
 	}
 	return q, true
+}
+
+// made is the made-up prompt of a request.
+func (w *Workload) made(q *Request) string {
+	if q.Turn > 0 {
+		return w.synthetic.later(q.ID, q.PromptTokens)
+	}
+	return w.synthetic.prompt(q.ID, q.PromptTokens)
 }
 
 func firstOf(lengths ...int32) int32 {
