@@ -29,6 +29,7 @@ type Options struct {
 	Input   Lengths `yaml:"input"`    // intended prompt tokens of synthetic prompts; default 512
 	Output  Lengths `yaml:"output"`   // tokens of an answer; default 128 for synthetic prompts, else the data set's
 	Turns   int     `yaml:"turns"`    // of each conversation; default 1, requests that stand alone
+	Prefix  *Prefix `yaml:"prefix"`   // what a share of synthetic prompts begins with; default nothing
 	Lengths string  `yaml:"lengths"`  // preset of joint prompt and answer lengths, see Presets; instead of input and output
 	Dataset string  `yaml:"dataset"`  // file of prompts, or a trace of lengths; replaces synthetic lengths
 	Format  string  `yaml:"format"`   // of the data set, see Formats; default by its content

@@ -26,6 +26,7 @@ const (
 // synthetic makes prompts of an intended length that share no beginning.
 type synthetic struct {
 	seed        uint64
+	prefixes    uint64 // seed of the texts that requests share
 	words       []string
 	order       []int // of the words that lead, drawn by seed
 	calibration Calibration
@@ -33,9 +34,10 @@ type synthetic struct {
 
 func newSynthetic(runSeed uint64) *synthetic {
 	return &synthetic{
-		seed:  seed.Derive(runSeed, "workload: words"),
-		words: strings.Fields(wordList),
-		order: seed.Rand(runSeed, "workload: first words").Perm(listLen),
+		seed:     seed.Derive(runSeed, "workload: words"),
+		prefixes: seed.Derive(runSeed, "workload: prefixes"),
+		words:    strings.Fields(wordList),
+		order:    seed.Rand(runSeed, "workload: first words").Perm(listLen),
 	}
 }
 

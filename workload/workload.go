@@ -18,6 +18,7 @@ const (
 
 // Filled is o with its defaults written out.
 func (o Options) Filled() Options {
+	o.Prefix = o.Prefix.filled()
 	if o.Dataset != "" || o.Lengths != "" {
 		return o
 	}
@@ -63,6 +64,7 @@ func (o *Options) Check() []conf.Problem {
 	if o.Turns < 0 || o.Turns > turnsMax {
 		wrong("turns", "must be between 1 and %d turns of a conversation, not %d", turnsMax, o.Turns)
 	}
+	o.Prefix.check(o, wrong)
 	o.checkDataset(wrong)
 	o.checkFilters(wrong)
 	return found
@@ -187,6 +189,7 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 			w.place(&q)
 		}
 		q.Prompt = w.made(&q)
+		w.share(&q)
 		return q, true
 	}
 	n := w.Rows()
@@ -314,6 +317,9 @@ func (w *Workload) Notes() []string {
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if w.options.Lengths != "" {
 		say("lengths: %s", w.Source())
+	}
+	if p := w.options.Prefix; p != nil {
+		say("prompts: %s", p)
 	}
 	if w.data != nil && w.data.starts != nil {
 		say("%d conversations of %d turns in all", len(w.data.starts), w.data.rows())
