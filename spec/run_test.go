@@ -306,7 +306,7 @@ func TestRoomsMistakes(t *testing.T) {
 		target + "schedule: {ramp: {from: 1, to: -1, over: 1s}}":                       "f:2:32: schedule.ramp.to: ",
 		target + "schedule:\n  steps:\n  - {rate: 0, for: 1s}\n  - {rate: 0, for: 1s}": "f:5:12: schedule.steps[1].rate: ",
 		target + "schedule: {concurrency: 1, think: some}":                             "f:2:35: schedule.think: ",
-		target + "schedule: {rate: 1, think: 2s}": "f:2:28: schedule.think: is for closed loops and conversations; give concurrency, or workload.turns",
+		target + "schedule: {rate: 1, think: 2s}":                                      "f:2:28: schedule.think: is for closed loops and conversations; give concurrency, or workload.turns",
 		base + "workload: {turns: 1001}":                                               "f:3:19: workload.turns: must be between 1 and 1000",
 		target + "schedule: {rate: 1, drain: slow}":                                    "f:2:28: schedule.drain: ",
 		base + "slo: ['fluidity.first>=0.9 gap=25ms']":                                 "f:3:7: slo[0]: fluidity.first needs deadlines",
