@@ -131,3 +131,34 @@ func TestThinkWithoutConversations(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Conversations at given times come once: where turns fail, fewer are measured
+// than were planned, and the run says so.
+func TestGivenConversationsThatFail(t *testing.T) {
+	var rows strings.Builder
+	for i := range 10 {
+		for turn := range 3 {
+			fmt.Fprintf(&rows, `{"at_s":%g,"session":"s%d","prompt":"turn %d"}`+"\n", float64(i)/100, i, turn)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(file, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done, traces, said := talked(t, map[string]string{"workload.dataset": file, "workload.output": "2", "schedule.think": "3ms"})
+	s := done.Result.Sessions
+	if s == nil || s.Started != 10 || s.TurnsUnsent != 30-int64(len(traces)) || s.EndedEarly == 0 || done.Result.Load.Measured != int64(len(traces)) {
+		t.Fatalf("%d requests, sessions %+v", len(traces), s)
+	}
+	var last int64
+	for _, tr := range traces {
+		last = max(last, tr.Due)
+	}
+	if end := done.Result.Window.EndNs; end != last+1 {
+		t.Errorf("the window ends at %d, the last turn was due at %d", end, last)
+	}
+	want := fmt.Sprintf("%d of 30 requests were measured: no more conversations came", len(traces))
+	if text := strings.Join(said, "\n"); !strings.Contains(text, want) || !strings.Contains(text, "10 conversations of 30 turns in all") {
+		t.Errorf("it said:\n%s", text)
+	}
+}

@@ -86,7 +86,11 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 		return nil, err
 	}
 	if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
-		o.Say("the data set ended after %d of %d measured requests (--once)", end.Live.MeasuredDone, want)
+		why := "the data set ended (--once)"
+		if prompts.Conversing() {
+			why = "no more conversations came, and those with a failed turn ended early"
+		}
+		o.Say("%d of %d requests were measured: %s", end.Live.MeasuredDone, want, why)
 	}
 	result, err := Judge(dir, nil, o.Version)
 	if err != nil {
