@@ -78,12 +78,12 @@ func (s *Schedule) Place(due int64) (Phase, bool) {
 func (s *Schedule) Quiet() bool { return s.quiet }
 
 // Most is how many turns there will be at most where all conversations begin at
-// once, warm-up included: no more of them need begin than have so many.
+// once: no more of them need begin than have so many.
 func (s *Schedule) Most() (n int64, known bool) {
 	if _, once := s.moments.(atOnce); !once {
 		return 0, false
 	}
-	return max(0, s.phases.warmup.count) + s.phases.requests, true
+	return s.phases.requests, true
 }
 
 // Finish says that no more turns will come. Given times then end their measured

@@ -67,8 +67,8 @@ func TestStartsAreArrivals(t *testing.T) {
 			}
 		}
 	}
-	if n, known := mustNew(t, Options{Kind: All, Requests: 40, Warmup: "10%"}, 1).Most(); n != 44 || !known {
-		t.Errorf("at most %d turns, want 44", n)
+	if n, known := mustNew(t, Options{Kind: All, Requests: 40}, 1).Most(); n != 40 || !known {
+		t.Errorf("at most %d turns, want 40", n)
 	}
 	if _, known := mustNew(t, Options{Rate: 4}, 1).Most(); known {
 		t.Error("a rate knows how many turns there will be")
