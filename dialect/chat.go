@@ -1,10 +1,6 @@
 package dialect
 
-import (
-	"encoding/json"
-
-	"fermata/workload"
-)
+import "fermata/workload"
 
 // chat is OpenAI's Chat Completions, as nearly all servers speak it.
 type chat struct{ openAI }
@@ -14,14 +10,7 @@ func (chat) Path() string { return "/v1/chat/completions" }
 
 // Body implements Dialect.
 func (d chat) Body(q *workload.Request) ([]byte, error) {
-	type message struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}
-	ask := field{"messages", []message{{"user", q.Prompt}}}
-	if len(q.Messages) > 0 {
-		ask.value = []json.RawMessage(q.Messages)
-	}
+	ask := field{"messages", q.Chat()}
 	maxField := "max_tokens"
 	if d.o.NewMaxField {
 		maxField = "max_completion_tokens"

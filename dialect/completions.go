@@ -16,8 +16,10 @@ func (completions) Path() string { return "/v1/completions" }
 // Body implements Dialect.
 func (d completions) Body(q *workload.Request) ([]byte, error) {
 	_, given := d.o.Body["prompt"]
-	if _, own := q.Params["prompt"]; q.Prompt == "" && len(q.Messages) > 0 && !given && !own {
+	_, own := q.Params["prompt"]
+	text, ok := q.Text()
+	if !ok && !given && !own {
 		return nil, errors.New("writing a completions request: it has messages but no prompt; messages need api: chat")
 	}
-	return d.body(d.fields(q, "max_tokens", field{"prompt", q.Prompt}), q)
+	return d.body(d.fields(q, "max_tokens", field{"prompt", text}), q)
 }

@@ -31,6 +31,7 @@ func TestLlama(t *testing.T) {
 		}
 	}
 	t.Run("lengths", e.testLengths)
+	t.Run("conversation", e.testConversation)
 	t.Run("counters", e.testCounters)
 	t.Run("clocks", e.testClocks)
 	t.Run("held back", e.testHeldBack)

@@ -18,7 +18,7 @@ func arrivals(src recording.Source, s *spec.Run) (*metrics.Arrivals, error) {
 	}
 	var due []int64
 	for t := range src.Traces(0) {
-		if t.Phase == recording.Measured && t.Try == 0 {
+		if t.Phase == recording.Measured && t.Try == 0 && t.Turn == 0 { // later turns follow answers
 			due = append(due, t.Due)
 		}
 	}

@@ -54,7 +54,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range prompts.Notes() {
+	for _, note := range append(prompts.Notes(), converseNotes(s, prompts)...) {
 		o.Say("%s", note)
 	}
 	if prompts.Synthetic() && s.Expect != "stop" {
@@ -90,7 +90,11 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 		return nil, err
 	}
 	if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
-		o.Say("the data set ended after %d of %d measured requests (--once)", end.Live.MeasuredDone, want)
+		why := "the data set ended (--once)"
+		if prompts.Conversing() {
+			why = "no more conversations came, and those with a failed turn ended early"
+		}
+		o.Say("%d of %d requests were measured: %s", end.Live.MeasuredDone, want, why)
 	}
 	result, err := Judge(dir, nil, o.Version)
 	if err != nil {
@@ -117,16 +121,44 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if times, ok := prompts.Times(); ok && s.Schedule.Unset() {
-		rows := make([]schedule.Arrival, len(times))
-		for i, due := range times {
-			rows[i].Due = due
-		}
-		arrivals, err := schedule.NewGiven(s.Schedule, rows)
-		return prompts, arrivals, err
+	arrivals, err := openSchedule(s, prompts)
+	if err != nil {
+		return nil, nil, err
 	}
-	arrivals, err := schedule.New(s.Schedule, s.Seed)
-	return prompts, arrivals, err
+	if !prompts.Conversing() {
+		if s.Schedule.Think != "" && arrivals.Users() == 0 {
+			return nil, nil, errors.New("schedule.think is for closed loops and conversations, and no two rows of the data set have the same session; leave it out, or give concurrency")
+		}
+		return prompts, arrivals, nil
+	}
+	return prompts, arrivals, arrivals.Converse(func(i int64) (int, bool) {
+		_, turns, ok := prompts.Conversation(i)
+		return turns, ok
+	})
+}
+
+func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, error) {
+	times, ok := prompts.Times()
+	if !ok || !s.Schedule.Unset() {
+		return schedule.New(s.Schedule, s.Seed)
+	}
+	rows := make([]schedule.Arrival, len(times))
+	for i, due := range times {
+		rows[i].Due = due
+	}
+	return schedule.NewGiven(s.Schedule, rows, s.Seed)
+}
+
+// converseNotes say what a rate means for conversations.
+func converseNotes(s *spec.Run, prompts *workload.Workload) []string {
+	turns, ok := prompts.MeanTurns()
+	if !ok {
+		return nil
+	}
+	if rate := s.Schedule.Rate; rate > 0 {
+		return []string{fmt.Sprintf("%.4g conversations a second of %.4g turns each are %.4g requests a second", rate, turns, rate*turns)}
+	}
+	return []string{fmt.Sprintf("conversations of %.4g turns each", turns)}
 }
 
 // ErrInterrupted says that a run was interrupted while it was being prepared.

@@ -58,6 +58,8 @@ type answer struct {
 	slowNs          int64
 	keepText        bool
 	text, reasoning strings.Builder
+	heard           bool            // the next turn of its conversation will repeat the answer
+	said            strings.Builder // the answer alone: neither reasoning nor tool calls
 
 	watch watched
 }
@@ -177,6 +179,9 @@ func (a *answer) arrive(tok dialect.Token, at wire.Stamp) {
 		} else {
 			a.text.Write(tok.Text)
 		}
+	}
+	if a.heard && (tok.Channel == recording.ChannelAnswer || tok.Channel == recording.ChannelRefusal) {
+		a.said.Write(tok.Text)
 	}
 	a.open, a.comments = true, a.events.Comments
 	a.tail = recording.Arrival{

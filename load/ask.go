@@ -17,7 +17,8 @@ type prepared struct {
 	at   schedule.Arrival
 	q    workload.Request
 	body []byte
-	end  bool // the workload has no more
+	talk *talk // that it is a turn of; nil for a request that stands alone
+	end  bool  // the workload has no more
 	err  error
 }
 
@@ -45,15 +46,14 @@ func (r *run) prepare() <-chan prepared {
 		}
 		defer ready()
 		for n := 0; ; n++ {
-			at, ok := r.Schedule.Next(0)
+			p, ok := r.following()
 			if !ok {
 				return
 			}
-			p := r.build(at)
 			if p.end {
 				return
 			}
-			if n == aheadOf-1 || at.Phase == schedule.Drain {
+			if n == aheadOf-1 || p.at.Phase == schedule.Drain {
 				ready()
 			}
 			select {
@@ -71,6 +71,19 @@ func (r *run) prepare() <-chan prepared {
 	case <-time.After(200 * time.Millisecond): // the rest is built while the first wait
 	}
 	return ahead
+}
+
+// following is the next request of an open loop: of conversations, the next one's
+// first turn. ok is false where the schedule has no more.
+func (r *run) following() (p prepared, ok bool) {
+	if r.Schedule.Converses() {
+		return r.opening()
+	}
+	at, ok := r.Schedule.Next(0)
+	if !ok {
+		return p, false
+	}
+	return r.build(at), true
 }
 
 func (r *run) build(at schedule.Arrival) prepared {
@@ -105,6 +118,9 @@ func (r *run) enter(p prepared) *flight {
 	if t.Session == "" {
 		t.Session = p.at.Session
 	}
+	if p.talk != nil && t.Session != "" {
+		t.Turns = recording.Some(int32(p.talk.turns))
+	}
 	if p.q.PromptTokens > 0 {
 		t.Prompt.Intended = recording.Some(p.q.PromptTokens)
 	}
@@ -113,6 +129,7 @@ func (r *run) enter(p prepared) *flight {
 	}
 	f.decoder, f.dialect, f.record, f.tally = r.Dialect.NewDecoder(), r.Dialect, r.keep, &r.tally
 	f.keepText, f.slowNs = r.KeepText || r.Check != nil && t.Phase == recording.Measured, r.SlowNs
+	f.heard = p.talk != nil && p.talk.more()
 	if r.KeepText {
 		f.prompt = promptText(&p.q)
 	}
@@ -214,10 +231,10 @@ const TooManyFailed = "too many requests failed"
 
 // promptText is what was asked, as one text.
 func promptText(q *workload.Request) string {
-	if q.Messages == nil {
+	if q.Messages == nil && q.Before == nil {
 		return q.Prompt
 	}
-	all, err := json.Marshal(q.Messages)
+	all, err := json.Marshal(q.Chat())
 	if err != nil {
 		return ""
 	}

@@ -28,6 +28,9 @@ const (
 // false where there are no more. *workload.Workload is one.
 type Prompts interface {
 	At(index int64, promptTokens, outputTokens int32) (q workload.Request, ok bool)
+	// Conversation is where conversation i stands among the requests, and how many
+	// turns it has. It is for schedules that converse.
+	Conversation(i int64) (first int64, turns int, ok bool)
 }
 
 // A Job is all that a run needs.
@@ -72,6 +75,7 @@ type run struct {
 	ctx  context.Context
 	cut  context.CancelCauseFunc
 	halt chan struct{} // closed when nothing more is sent
+	hush chan struct{} // closed for conversations when none of their turns is
 
 	haltOnce sync.Once
 	haltWhy  atomic.Pointer[string]
@@ -82,11 +86,14 @@ type run struct {
 	tally    tally
 	answers  sync.WaitGroup
 	checks   *checking     // nil without a check
+	talks    atomic.Int64  // conversations of the open loop under way
+	begun    atomic.Bool   // all of them have begun
+	opened   int64         // turns of those that were opened; guarded by next
 	room     chan struct{} // a place in flight; nil without a limit
 	mu       sync.Mutex
 	inFlight map[*flight]struct{}
 
-	next      sync.Mutex // guards the schedule in a closed loop, and lastDue
+	next      sync.Mutex // guards the schedule where several draw from it, and lastDue
 	lastDue   int64
 	draining  atomic.Bool // every measured request is due
 	drainFrom atomic.Int64
@@ -98,7 +105,7 @@ type run struct {
 // them. The error is the recorder's or the workload's: nothing that a server does
 // makes one.
 func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
-	r := &run{Job: j, halt: make(chan struct{}), inFlight: map[*flight]struct{}{}, hide: hider(j.Secrets)}
+	r := &run{Job: j, halt: make(chan struct{}), hush: make(chan struct{}), inFlight: map[*flight]struct{}{}, hide: hider(j.Secrets)}
 	r.keep = keeper{r}
 	if r.Options.MaxInFlight > 0 {
 		r.room = make(chan struct{}, r.Options.MaxInFlight)
@@ -126,6 +133,9 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	watchers.Go(func() { r.watch(over) })
 	watchers.Go(func() { r.sample(over) })
 	watchers.Go(func() { r.obey(ctx, stop, over) })
+	if r.Schedule.Converses() {
+		watchers.Go(func() { r.listen(over) })
+	}
 
 	r.offer(ahead)
 	r.awaitAnswers()
@@ -150,13 +160,21 @@ func (r *run) offer(ahead <-chan prepared) {
 		users.Wait()
 		return
 	}
+	converse := r.Schedule.Converses()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // its sleeps are the system's
-		r.pace(ahead)
+		if converse {
+			r.paceTalks(ahead)
+		} else {
+			r.pace(ahead)
+		}
 	}()
 	<-done
+	if converse {
+		r.awaitTalks()
+	}
 }
 
 // pace is the open loop: each request leaves at its due time on a goroutine of
@@ -184,6 +202,10 @@ func (r *run) pace(ahead <-chan prepared) {
 // user is one of a closed loop: it asks again when it has its answer and has
 // thought.
 func (r *run) user(number int) {
+	if r.Schedule.Converses() {
+		r.converse(number)
+		return
+	}
 	free := int64(0)
 	for turn := int64(0); ; turn++ {
 		due := free + int64(r.Schedule.Think(number, turn))

@@ -191,6 +191,7 @@ func TestRecorderFails(t *testing.T) {
 type prompts func(index int64) (workload.Request, bool)
 
 func (p prompts) At(index int64, _, _ int32) (workload.Request, bool) { return p(index) }
+func (p prompts) Conversation(i int64) (int64, int, bool)             { return i, 1, true }
 
 // A workload may end before the schedule does; a request that cannot be written
 // down is an error.

@@ -192,11 +192,11 @@ type CheckExample struct {
 	Text   string `json:"text,omitempty"` // the beginning of the answer, where texts were kept
 }
 
-// Sessions sums up conversations.
+// Sessions sums up conversations by their measured turns.
 type Sessions struct {
-	Started     int64 `json:"started"`
-	EndedEarly  int64 `json:"ended_early"`
-	TurnsUnsent int64 `json:"turns_unsent"`
+	Started     int64 `json:"started"`      // first turns
+	EndedEarly  int64 `json:"ended_early"`  // failed turns that others were to follow
+	TurnsUnsent int64 `json:"turns_unsent"` // those others: no requests, and in no other count
 }
 
 // Throughput takes what finished or arrived in the window, of every phase.

@@ -23,6 +23,7 @@ type tally struct {
 	lateness          *series
 	flight            inFlight
 	atHalf, atEnd     int64 // requests due and not ended at the middle and the end of the window
+	sessions          sessions
 
 	finished, finishedTokens, arrivedTokens, inputTokens int64
 }
@@ -93,6 +94,7 @@ func (y *tally) countMeasured(a *answer) {
 	case t.FailedAt != recording.AtConnect && t.FailedAt != recording.AtTLS:
 		y.unsent++
 	}
+	y.sessions.see(t)
 	y.outcomes[a.outcome]++
 	if t.FinishReason != "" {
 		y.finish[t.FinishReason]++
@@ -174,6 +176,7 @@ func (y *tally) cutByUser() int64 {
 
 func (y *tally) result(r *Result, measured int64) {
 	r.Outcomes, r.FinishReasons = y.outcomes, y.finish
+	r.Sessions = y.sessions.result()
 	r.Failures = []Failure{}
 	for _, f := range y.failures {
 		r.Failures = append(r.Failures, *f)

@@ -134,6 +134,7 @@ func maybes(t *Trace, wide func(*Maybe[int64]), narrow func(*Maybe[int32])) {
 	}
 	narrow(&t.Cached)
 	narrow(&t.Reasoning)
+	narrow(&t.Turns)
 }
 
 // texts are the strings of a trace in the order of the journal.

@@ -284,6 +284,7 @@ var scalarFields = map[string]func(*Trace, parquet.Value, *string){
 	"try":                    setNarrow(func(t *Trace) *int32 { return &t.Try }),
 	"session":                setText(func(t *Trace) *string { return &t.Session }),
 	"turn":                   setNarrow(func(t *Trace) *int32 { return &t.Turn }),
+	"turns":                  setMaybeNarrow(func(t *Trace) *Maybe[int32] { return &t.Turns }),
 	"phase":                  setText(func(t *Trace) *Phase { return &t.Phase }),
 	"agent":                  setText(func(t *Trace) *string { return &t.Agent }),
 	"target":                 setText(func(t *Trace) *string { return &t.Target }),

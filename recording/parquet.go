@@ -28,6 +28,7 @@ type requestRow struct {
 	Index   int64  `parquet:"index,delta"`
 	Session string `parquet:"session,optional,dict"`
 	Turn    int32  `parquet:"turn"`
+	Turns   *int32 `parquet:"turns,optional"`
 	Phase   string `parquet:"phase,optional,dict"`
 	Agent   string `parquet:"agent,optional,dict"`
 	Target  string `parquet:"target,optional,dict"`
@@ -97,7 +98,7 @@ func pointer[T any](m *Maybe[T]) *T {
 // set fills the row from a trace, whose memory it shares.
 func (r *requestRow) set(t *Trace) {
 	*r = requestRow{
-		Index: t.Index, Session: t.Session, Turn: t.Turn, Phase: string(t.Phase), Agent: t.Agent, Target: t.Target,
+		Index: t.Index, Session: t.Session, Turn: t.Turn, Turns: pointer(&t.Turns), Phase: string(t.Phase), Agent: t.Agent, Target: t.Target,
 		Due: t.Due, Sent: pointer(&t.Sent), Connected: pointer(&t.Connected), FirstByte: pointer(&t.FirstByte), End: pointer(&t.End),
 		Outcome: string(t.Outcome), FailedAt: string(t.FailedAt), HTTPStatus: t.HTTPStatus, Error: t.Error,
 		FinishReason: t.FinishReason, ResponseID: t.ResponseID, Try: t.Try,

@@ -17,7 +17,7 @@ import (
 // fullTrace has every field set, and to other than its zero value.
 func fullTrace() Trace {
 	return Trace{
-		Index: 7, Try: 1, Session: "s-3", Turn: 2, Phase: Measured, Agent: "a1", Target: "blue",
+		Index: 7, Try: 1, Session: "s-3", Turn: 2, Turns: Some[int32](5), Phase: Measured, Agent: "a1", Target: "blue",
 		Due: 1_000, Sent: Some[int64](1_500), Connected: Some[int64](1_200), FirstByte: Some[int64](9_000), End: Some[int64](40_000),
 		Outcome: StreamCut, FailedAt: AtMidStream, HTTPStatus: 200, Error: "unexpected EOF", FinishReason: "length", ResponseID: "cmpl-1",
 		Prompt:    Count{Used: Some[int32](10), Intended: Some[int32](11), Reported: Some[int32](10), Counted: Some[int32](12), Source: SourceReported},
@@ -205,7 +205,7 @@ func TestAbsentIsNull(t *testing.T) {
 			t.Errorf("%s is %v in a request that was not sent", path[0], v)
 		}
 	}
-	want := strings.Fields(`index session turn phase agent target due_ns sent_ns connected_ns first_byte_ns end_ns outcome failed_at
+	want := strings.Fields(`index session turn turns phase agent target due_ns sent_ns connected_ns first_byte_ns end_ns outcome failed_at
 		http_status error finish_reason response_id try prompt_tokens output_tokens cached_tokens reasoning_tokens
 		prompt_tokens_intended prompt_tokens_reported prompt_tokens_counted output_tokens_intended output_tokens_reported
 		output_tokens_counted prompt_tokens_source output_tokens_source delta_ns tokens read stamp_error_ns channel text_bytes

@@ -142,6 +142,7 @@ type Trace struct {
 	Try     int32 // from 0
 	Session string
 	Turn    int32
+	Turns   Maybe[int32] // planned in its conversation; absent for single requests
 	Phase   Phase
 	Agent   string
 	Target  string

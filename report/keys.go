@@ -183,9 +183,9 @@ var keys = []key{
 	{"CheckExample.detail", "", "What the check found.", ""},
 	{"CheckExample.text", "", "Beginning of the answer.", "texts were not kept"},
 
-	{"Sessions.started", "sessions", "Conversations that began.", ""},
-	{"Sessions.ended_early", "sessions", "Those that a failed turn ended.", ""},
-	{"Sessions.turns_unsent", "turns", "Turns that were therefore never sent.", ""},
+	{"Sessions.started", "sessions", "Conversations whose first turn was measured.", ""},
+	{"Sessions.ended_early", "sessions", "Conversations that a failed measured turn ended although turns were left. What the end of the run cut off is none.", ""},
+	{"Sessions.turns_unsent", "turns", "Turns that were therefore never sent. They are no requests and stand in no other count.", ""},
 
 	{"Throughput.requests_per_s", "requests/s", "Requests that finished in the window.", "the window has no length"},
 	{"Throughput.output_tokens_per_s_finished", "tokens/s", "Output tokens of the requests whose last token fell into the window.", "the window has no length"},

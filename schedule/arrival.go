@@ -38,7 +38,7 @@ type Options struct {
 	Burstiness  float64       `yaml:"burstiness"`  // shape of gamma gaps: 1 is Poisson, less comes in clumps
 	Shape       float64       `yaml:"shape"`       // of Weibull gaps: 1 is Poisson, less comes in clumps
 	Concurrency int           `yaml:"concurrency"` // users of a closed loop
-	Think       string        `yaml:"think"`       // time from an answer to its user's next request: 2s or exponential:2s
+	Think       string        `yaml:"think"`       // from an answer to its user's next request, or its conversation's next turn: 2s or exponential:2s
 	Requests    int64         `yaml:"requests"`    // measured requests; default 100 where no duration is given
 	Duration    time.Duration `yaml:"duration"`    // length of the measured phase; default that of ramp or steps
 	Warmup      string        `yaml:"warmup"`      // 200, 10%, 30s or 0; default the smaller of 200 requests and 10 %, 0 with ramp or steps

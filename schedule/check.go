@@ -183,8 +183,6 @@ func (o *Options) checkUsers(f *finding) {
 	}
 	if _, err := parseThink(o.Think); err != nil {
 		f.wrong("think", "%v", err)
-	} else if o.Think != "" && f.kind != Closed {
-		f.wrong("think", "is for closed loops, not for kind %s; give concurrency", f.kind)
 	}
 }
 

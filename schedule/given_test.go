@@ -134,7 +134,7 @@ func TestGivenPhases(t *testing.T) {
 		{Options{Duration: time.Second}, ten, "mmmmmmmmmm", 0, 90*ms + 1},
 		{Options{Duration: 40 * time.Millisecond, Warmup: "50%"}, ten, "wwmmmm", 20 * ms, 60 * ms},
 	} {
-		s, err := NewGiven(c.o, rows(c.at...))
+		s, err := NewGiven(c.o, rows(c.at...), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestGivenPhases(t *testing.T) {
 		{Options{Warmup: "1s"}, ten, "none of the 10 rows is left to measure"},
 		{Options{Rate: 3}, ten, "rate: cannot be given"},
 	} {
-		if _, err := NewGiven(c.o, rows(c.at...)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewGiven(c.o, rows(c.at...), 1); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v with %v: %v, want %s", c.o, c.at, err, c.want)
 		}
 	}
@@ -171,7 +171,7 @@ func TestGivenPhases(t *testing.T) {
 
 func TestNewGivenKeepsItsInput(t *testing.T) {
 	rows := []Arrival{{Due: 9, Session: "late"}, {Due: 3, Session: "early"}}
-	if _, err := NewGiven(Options{}, rows); err != nil {
+	if _, err := NewGiven(Options{}, rows, 1); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]Arrival{{Due: 9, Session: "late"}, {Due: 3, Session: "early"}}, rows); diff != "" {

@@ -49,7 +49,7 @@ const (
 // may decide.
 func (o *Options) Unset() bool {
 	return o.Kind == "" && o.File == "" && o.Rate == 0 && !o.hasPlan() && o.Burst == nil &&
-		o.Burstiness == 0 && o.Shape == 0 && o.Concurrency == 0 && o.Think == ""
+		o.Burstiness == 0 && o.Shape == 0 && o.Concurrency == 0
 }
 
 // Filled is o with its defaults written out, except for Warmup, whose default

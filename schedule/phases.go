@@ -66,7 +66,7 @@ func (p *phases) place(due int64) Phase {
 	}
 	if p.now == Measured {
 		p.measured++
-		p.last = due
+		p.last = max(p.last, due)
 	}
 	return p.now
 }

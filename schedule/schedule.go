@@ -24,6 +24,9 @@ type Schedule struct {
 	phases  phases
 	index   int64 // of the next arrival
 	total   int64 // measured requests in all; 0 where nobody knows
+
+	converse bool
+	options  Options // of given times
 }
 
 // New makes the schedule that o describes, reading its file where it has one.
@@ -35,6 +38,7 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 	}
 	o = o.Filled()
 	s := &Schedule{quiet: o.Drain == "quiet", seed: runSeed}
+	s.think, _ = parseThink(o.Think) // checked above
 	draw := seed.Rand(runSeed, "schedule: gaps")
 	switch o.Kind {
 	case Poisson:
@@ -47,7 +51,6 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 		s.open(&o, &even{})
 	case Closed:
 		s.moments, s.users = whenFree{}, o.Concurrency
-		s.think, _ = parseThink(o.Think) // checked above
 	case All:
 		s.moments = atOnce{}
 	case Given:
@@ -58,7 +61,7 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the schedule: %w", err)
 		}
-		return NewGiven(o, rows)
+		return NewGiven(o, rows, runSeed)
 	}
 	end, err := o.warmupEnd(o.Requests)
 	if err != nil {
@@ -94,7 +97,7 @@ func (s *Schedule) open(o *Options, g gaps) {
 // the measured phase, and where they say nothing all rows are measured. After Requests rows
 // the measured phase ends where the next row is due; where the rows run out
 // first, 1 ns after the last, whatever Duration says.
-func NewGiven(o Options, rows []Arrival) (*Schedule, error) {
+func NewGiven(o Options, rows []Arrival, runSeed uint64) (*Schedule, error) {
 	o.Kind, o.File = Given, ""
 	if err := o.check(); err != nil {
 		return nil, err
@@ -116,10 +119,12 @@ func NewGiven(o Options, rows []Arrival) (*Schedule, error) {
 		return nil, fmt.Errorf("making a schedule of given times: %w", err)
 	}
 	s := &Schedule{
-		quiet:  true,
-		given:  slices.Clone(rows),
+		quiet: true,
+		given: slices.Clone(rows),
+		seed:  runSeed, options: o,
 		phases: newPhases(phases{warmup: end, requests: o.Requests, duration: int64(o.Duration)}),
 	}
+	s.think, _ = parseThink(o.Think) // checked above
 	if o.Speedup != 0 {
 		for i := range s.given {
 			s.given[i].Due = atSpeed(s.given[i].Due, o.Speedup)

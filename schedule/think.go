@@ -15,8 +15,8 @@ import (
 // longestThink bounds think times: whoever thinks for longer has gone.
 const longestThink = 24 * time.Hour
 
-// A think says how long users of a closed loop take from the end of an answer
-// to their next request.
+// A think says how long people take from the end of an answer to their next
+// request.
 type think struct {
 	mean        time.Duration
 	exponential bool
@@ -41,8 +41,9 @@ func parseThink(text string) (think, error) {
 	return t, nil
 }
 
-// Think is how long a user of a closed loop thinks before a turn; users and
-// turns count from 0, and nobody thinks before turn 0. It depends on the seed,
+// Think is how long a user of a closed loop, or whoever has a conversation that
+// came by itself, thinks before a turn; users, conversations and turns count from
+// 0, and nobody thinks before turn 0. It depends on the seed,
 // the user and the turn alone, not on the order of the calls: whatever the
 // server's answers take, the same user thinks for the same times. The request
 // is due when the answer before has ended plus this, and that is the time for

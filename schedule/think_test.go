@@ -146,7 +146,7 @@ func TestCheckOfKinds(t *testing.T) {
 		{Options{Concurrency: 1, Think: "gamma:2s"}, "think must be a time such as 2s"},
 		{Options{Concurrency: 1, Think: "-2s"}, "think must be between 0 and 24h, not -2s"},
 		{Options{Concurrency: 1, Think: "exponential:25h"}, "think must be between 0 and 24h, not 25h"},
-		{Options{Rate: 1, Think: "2s"}, "think is for closed loops, not for kind poisson; give concurrency"},
+		{Options{Rate: 1, Think: "2s"}, ""},
 		{Options{File: "x.csv", Speedup: 2}, ""},
 		{Options{File: "x.csv", Speedup: -2}, "speedup must be between"},
 		{Options{Rate: 1, Speedup: 2}, "speedup is for given times, not for kind poisson"},

@@ -31,6 +31,7 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 	zero("schedule.concurrency", r.Schedule.Concurrency == 0)
 	zero("schedule.requests", r.Schedule.Requests == 0)
 	zero("schedule.duration", r.Schedule.Duration == 0)
+	zero("workload.turns", r.Workload.Turns == 0)
 	zero("load.timeout", r.Load.Timeout == 0)
 	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
 	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))
@@ -51,6 +52,9 @@ func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]"
 // shows.
 func (r *Run) report(doc *conf.Doc) {
 	found := r.Schedule.Check()
+	if r.Schedule.Think != "" && r.Schedule.Concurrency == 0 && !r.mayConverse() {
+		found = append(found, conf.Problem{Path: "think", Text: "is for closed loops and conversations; give concurrency, or workload.turns"})
+	}
 	if r.timesFromData() {
 		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path == "rate" })
 	}

@@ -36,7 +36,7 @@ func Flags() []Flag {
 
 		{"rate", "schedule.rate", Text, "`REQUESTS` a second to offer"},
 		{"concurrency", "schedule.concurrency", Text, "`USERS` of a closed loop, instead of a rate"},
-		{"think", "schedule.think", Text, "`TIME` from an answer to its user's next request: 2s or exponential:2s"},
+		{"think", "schedule.think", Text, "`TIME` from an answer to its user's next request, or its conversation's next turn: 2s or exponential:2s"},
 		{"burstiness", "schedule.burstiness", Text, "`SHAPE` of gamma gaps: 1 is Poisson, less comes in clumps"},
 		{"trace", "schedule.file", Text, "`FILE` of given times, CSV or JSONL, instead of a rate"},
 		{"speedup", "schedule.speedup", Text, "`FACTOR` by which given times go faster: 2 is twice as fast"},
@@ -48,6 +48,7 @@ func Flags() []Flag {
 
 		{"input", "workload.input", Text, "`TOKENS` of each prompt: 512, uniform:100,500, normal:512,64, lognormal:417,1418 or empirical:FILE"},
 		{"output", "workload.output", Text, "`TOKENS` of each answer, like --input"},
+		{"turns", "workload.turns", Text, "turns of each conversation: `N`; each turn follows the answer before"},
 		{"lengths", "workload.lengths", Text, "published `LENGTHS` of prompts with their answers: lmsys, sharegpt, arxiv, azure-conv or azure-code"},
 		{"dataset", "workload.dataset", Text, "`FILE` of prompts or lengths, JSON, JSONL, CSV or Parquet"},
 		{"format", "workload.format", Text, "`FORMAT` of the data set, where its content does not tell"},

@@ -114,7 +114,7 @@ func (r *Run) prefer(sets []conf.Setting) {
 	set := func(path string) bool {
 		return slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == path })
 	}
-	preferWhen(&r.Schedule, func(path string) bool {
+	preferWhen(&r.Schedule, r.mayConverse(), func(path string) bool {
 		return slices.ContainsFunc(sets, func(s conf.Setting) bool { return below(s.Path, path) })
 	})
 	preferWhat(&r.Workload, set)
@@ -155,6 +155,10 @@ func fillWarmup(s *schedule.Options) {
 		s.Warmup = "10%"
 	}
 }
+
+// mayConverse says that requests may follow the answers of others: of a data set
+// only its rows tell.
+func (r *Run) mayConverse() bool { return r.Workload.Turns > 1 || r.Workload.Dataset != "" }
 
 // timesFromData says that only the data set can tell whether the schedule needs
 // anything: its lines may have times of their own.

@@ -19,6 +19,9 @@ func preferWhat(w *workload.Options, given func(path string) bool) {
 	if published && !set("output") {
 		w.Output = ""
 	}
+	if data && !set("prefix") {
+		w.Prefix = nil
+	}
 	if (own || data) && !published {
 		w.Lengths = ""
 	}

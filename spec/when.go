@@ -10,7 +10,7 @@ import (
 // preferWhen is prefer for the schedule. Each of rate, ramp, steps, concurrency
 // and file says when to ask; one that is set takes the place of the others and
 // of what belongs to them.
-func preferWhen(s *schedule.Options, given func(path string) bool) {
+func preferWhen(s *schedule.Options, converse bool, given func(path string) bool) {
 	set := func(key string) bool { return given("schedule." + key) }
 	drop := func(key string, clear func()) {
 		if !set(key) {
@@ -43,7 +43,7 @@ func preferWhen(s *schedule.Options, given func(path string) bool) {
 			drop("burstiness", func() { s.Burstiness = 0 })
 			drop("shape", func() { s.Shape = 0 })
 		}
-		if !closed {
+		if !closed && !converse {
 			drop("think", func() { s.Think = "" })
 		}
 		if !file {

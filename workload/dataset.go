@@ -68,6 +68,7 @@ func (d *dataset) read(o Options) error {
 	if d.due.n > 0 {
 		d.sort()
 	}
+	d.group()
 	return nil
 }
 
@@ -210,6 +211,32 @@ func (d *dataset) take(o Options, t *timing, it item, at place, line int64) erro
 		d.skips.Empty++
 		return nil
 	}
+	if !d.keep(o, it, at) {
+		return nil
+	}
+	d.grouping.add(d.rows()-1, it.session)
+	if o.Turns < 2 {
+		return nil
+	}
+	if !d.manyTurns() {
+		return fmt.Errorf("turns: the format %s has no conversations; in JSONL of our own, rows of the same session are one", d.shape)
+	}
+	d.parts.add(0)
+	for i, more := range it.more[:min(len(it.more), o.Turns-1)] {
+		if !d.keep(o, more, at) {
+			break // what follows answers it
+		}
+		d.parts.add(uint16(i + 1))
+		d.grouping.follow(d.rows() - 1)
+	}
+	return nil
+}
+
+// manyTurns says that an element of the file may be a conversation.
+func (d *dataset) manyTurns() bool { return d.shape == shareGPT || d.shape == lmsysChat }
+
+// keep adds a row unless a filter drops it.
+func (d *dataset) keep(o Options, it item, at place) bool {
 	p := it.lengths()
 	if p.output == 0 {
 		if n, ok := o.Output.Fixed(); ok {
@@ -221,7 +248,7 @@ func (d *dataset) take(o Options, t *timing, it item, at place, line int64) erro
 		d.tally.add(p, why)
 	}
 	if why != passes {
-		return nil
+		return false
 	}
 	if it.text() {
 		d.synthetic = false
@@ -236,11 +263,23 @@ func (d *dataset) take(o Options, t *timing, it item, at place, line int64) erro
 	if d.hashed = d.hashed || it.hashes != nil; d.parse != nil || d.parquet != nil {
 		d.places.add(at)
 	}
-	return nil
+	return true
 }
 
-// item reads row k again. Rows of lengths alone need no file.
+// item is row k, read again.
 func (d *dataset) item(k int) (item, error) {
+	it, err := d.element(k)
+	if err != nil || d.parts.n == 0 || d.parts.at(k) == 0 {
+		return it, err
+	}
+	if part := int(d.parts.at(k)); part <= len(it.more) {
+		return it.more[part-1], nil
+	}
+	return it, fmt.Errorf("%s was changed while it was being used", d.name)
+}
+
+// element reads the element of row k again. Rows of lengths alone need no file.
+func (d *dataset) element(k int) (item, error) {
 	p := d.lengths.at(k)
 	switch {
 	case d.parquet != nil:

@@ -12,7 +12,8 @@ type Request struct {
 	ID       int64 // position in the workload: the same for the same seed
 	Session  string
 	Turn     int32
-	Think    time.Duration     // pause after the turn before
+	Think    time.Duration     // pause after the turn before; 0 leaves it to the schedule
+	Before   []Exchange        // of its conversation, from the first on; At leaves it to who heard the answers
 	Prompt   string            // plain text
 	Messages []json.RawMessage // chat messages, passed through as they are
 
@@ -27,6 +28,8 @@ type Request struct {
 type Options struct {
 	Input   Lengths `yaml:"input"`    // intended prompt tokens of synthetic prompts; default 512
 	Output  Lengths `yaml:"output"`   // tokens of an answer; default 128 for synthetic prompts, else the data set's
+	Turns   int     `yaml:"turns"`    // of each conversation; default 1, requests that stand alone
+	Prefix  *Prefix `yaml:"prefix"`   // what a share of synthetic prompts begins with; default nothing
 	Lengths string  `yaml:"lengths"`  // preset of joint prompt and answer lengths, see Presets; instead of input and output
 	Dataset string  `yaml:"dataset"`  // file of prompts, or a trace of lengths; replaces synthetic lengths
 	Format  string  `yaml:"format"`   // of the data set, see Formats; default by its content

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -46,7 +47,10 @@ type item struct {
 	estimateInput  int32 // tokens that the prompt's text is worth; 0 without text
 	estimateOutput int32 // the same of the data set's own answer
 	hashes         []int64
-	empty          bool // nothing can be asked: a conversation without a question, a trace's failed request
+	think          time.Duration
+	params         map[string]any
+	more           []item // further turns of the same conversation
+	empty          bool   // nothing can be asked: a conversation without a question, a trace's failed request
 }
 
 func (it *item) text() bool { return it.prompt != "" || it.messages != nil }
@@ -90,6 +94,12 @@ func parseOwn(line []byte) (item, error) {
 		PromptTokens int32             `json:"prompt_tokens"`
 		OutputTokens int32             `json:"output_tokens"`
 		Session      string            `json:"session"`
+		ThinkS       float64           `json:"think_s"` // from the answer before to this turn, seconds
+
+		Tools          json.RawMessage            `json:"tools"` // these and body go into the request as they are
+		ToolChoice     json.RawMessage            `json:"tool_choice"`
+		ResponseFormat json.RawMessage            `json:"response_format"`
+		Body           map[string]json.RawMessage `json:"body"`
 	}
 	if !utf8.Valid(line) {
 		return item{}, errors.New("not valid UTF-8")
@@ -126,6 +136,17 @@ func parseOwn(line []byte) (item, error) {
 		}
 		it.timed, it.due = true, due
 	}
+	think, err := fromSeconds("think_s", r.ThinkS)
+	if err != nil {
+		return item{}, err
+	}
+	it.think = time.Duration(think)
+	it.param("tools", r.Tools)
+	it.param("tool_choice", r.ToolChoice)
+	it.param("response_format", r.ResponseFormat)
+	for name, value := range r.Body {
+		it.param(name, value)
+	}
 	if len(r.Messages) > 0 {
 		it.messages = r.Messages
 	}
@@ -140,6 +161,17 @@ func parseOwn(line []byte) (item, error) {
 		it.estimateInput += estimate(contentText(message.Content))
 	}
 	return it, nil
+}
+
+// param adds a field to the request's body, as it is.
+func (it *item) param(name string, value json.RawMessage) {
+	if value == nil {
+		return
+	}
+	if it.params == nil {
+		it.params = map[string]any{}
+	}
+	it.params[name] = value
 }
 
 func fromSeconds(name string, at float64) (int64, error) {
@@ -187,7 +219,7 @@ type turn struct{ role, text string }
 
 // opening is the first exchange of a conversation: what stands before the first
 // answer that follows a question. Conversations that begin in the middle, with
-// an answer, begin at their first question.
+// an answer, begin at their first question. Its further questions are item.more.
 func opening(turns []turn) item {
 	first := -1
 	for i, t := range turns {
@@ -207,6 +239,16 @@ func opening(turns []turn) item {
 	}
 	if first+1 < len(turns) && turns[first+1].role == "assistant" {
 		it.estimateOutput = estimate(turns[first+1].text)
+	}
+	for i := first + 1; i < len(turns) && len(it.more) < turnsMax; i++ {
+		if turns[i].role != "user" || turns[i].text == "" {
+			continue
+		}
+		next := item{prompt: turns[i].text, estimateInput: estimate(turns[i].text)}
+		if i+1 < len(turns) && turns[i+1].role == "assistant" {
+			next.estimateOutput = estimate(turns[i+1].text)
+		}
+		it.more = append(it.more, next)
 	}
 	return it
 }

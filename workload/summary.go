@@ -85,7 +85,7 @@ func Describe(w *Workload, n int) (Summary, error) {
 	}
 	s.Estimated = w.data.estimated
 	if due, ok := w.Times(); ok {
-		s.Arrivals = timingOf(due[:n])
+		s.Arrivals = timingOf(due[:min(n, len(due))])
 	}
 	if w.data.hashed {
 		shared, err := w.data.prefixes(n)

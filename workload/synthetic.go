@@ -26,6 +26,7 @@ const (
 // synthetic makes prompts of an intended length that share no beginning.
 type synthetic struct {
 	seed        uint64
+	prefixes    uint64 // seed of the texts that requests share
 	words       []string
 	order       []int // of the words that lead, drawn by seed
 	calibration Calibration
@@ -33,15 +34,22 @@ type synthetic struct {
 
 func newSynthetic(runSeed uint64) *synthetic {
 	return &synthetic{
-		seed:  seed.Derive(runSeed, "workload: words"),
-		words: strings.Fields(wordList),
-		order: seed.Rand(runSeed, "workload: first words").Perm(listLen),
+		seed:     seed.Derive(runSeed, "workload: words"),
+		prefixes: seed.Derive(runSeed, "workload: prefixes"),
+		words:    strings.Fields(wordList),
+		order:    seed.Rand(runSeed, "workload: first words").Perm(listLen),
 	}
 }
 
 // prompt is one of so many tokens for a request.
 func (s *synthetic) prompt(index int64, tokens int32) string {
 	return s.text(index, s.calibration.words(tokens))
+}
+
+// later is the text of so many tokens for a turn that is not a conversation's
+// first: what a server adds to every prompt stands there already.
+func (s *synthetic) later(index int64, tokens int32) string {
+	return s.text(index, Calibration{PerWord: s.calibration.PerWord}.words(tokens))
 }
 
 // blockTokens is the length of the blocks that traces have hashes of.

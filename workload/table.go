@@ -39,7 +39,10 @@ type table struct {
 	lengths column[pair]  // as given, or estimated from text
 	due     column[int64] // ns; only where rows have times
 	places  column[place] // only where a row is read again when it is asked
-	order   []int32       // of rows by time; nil where they stand in that order
+	order   []int32       // of rows by time, or by conversation; nil where they stand in that order
+
+	parts column[uint16] // where a row is one turn of an element of the file: which
+	grouping
 }
 
 func (t *table) rows() int { return t.lengths.n }
@@ -68,8 +71,15 @@ func (t *table) sort() {
 	slices.SortStableFunc(t.order, func(a, b int32) int { return cmp.Compare(t.due.at(int(a)), t.due.at(int(b))) })
 }
 
-// times are the due times in order.
+// times are the due times in order; of conversations, those of their first turns.
 func (t *table) times() []int64 {
+	if t.starts != nil {
+		due := make([]int64, len(t.starts))
+		for k, begin := range t.starts {
+			due[k] = t.due.at(t.row(int(begin)))
+		}
+		return due
+	}
 	due := make([]int64, t.due.n)
 	for i := range due {
 		due[i] = t.due.at(t.row(i))

@@ -18,6 +18,7 @@ const (
 
 // Filled is o with its defaults written out.
 func (o Options) Filled() Options {
+	o.Prefix = o.Prefix.filled()
 	if o.Dataset != "" || o.Lengths != "" {
 		return o
 	}
@@ -60,6 +61,10 @@ func (o *Options) Check() []conf.Problem {
 	case o.Lengths != "" && o.Dataset != "":
 		wrong("lengths", "cannot be given beside dataset: its prompts have their own lengths")
 	}
+	if o.Turns < 0 || o.Turns > turnsMax {
+		wrong("turns", "must be between 1 and %d turns of a conversation, not %d", turnsMax, o.Turns)
+	}
+	o.Prefix.check(o, wrong)
 	o.checkDataset(wrong)
 	o.checkFilters(wrong)
 	return found
@@ -179,10 +184,13 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 	drawn := w.drawer.at(index)
 	if w.data == nil {
 		tokens := firstOf(promptTokens, drawn.input)
-		return Request{
-			ID: index, Prompt: w.synthetic.prompt(index, tokens),
-			PromptTokens: tokens, OutputTokens: firstOf(outputTokens, drawn.output),
-		}, true
+		q := Request{ID: index, PromptTokens: tokens, OutputTokens: firstOf(outputTokens, drawn.output)}
+		if w.Conversing() {
+			w.place(&q)
+		}
+		q.Prompt = w.made(&q)
+		w.share(&q)
+		return q, true
 	}
 	n := w.Rows()
 	if w.options.Once && index >= n {
@@ -200,18 +208,29 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 		}
 	}
 	q := Request{
-		ID: index, Session: it.session, Prompt: it.prompt, Messages: it.messages,
+		ID: index, Session: it.session, Think: it.think, Prompt: it.prompt, Messages: it.messages, Params: it.params,
 		PromptTokens: firstOf(it.promptTokens, promptTokens),
 		OutputTokens: firstOf(outputTokens, it.outputTokens, drawn.output, it.estimateOutput),
+	}
+	if w.Conversing() {
+		w.place(&q)
 	}
 	switch {
 	case it.text():
 	case it.hashes != nil:
 		q.Prompt = w.synthetic.blocks(index, index/n, it.hashes, q.PromptTokens)
 	default:
-		q.Prompt = w.synthetic.prompt(index, q.PromptTokens)
+		q.Prompt = w.made(&q)
 	}
 	return q, true
+}
+
+// made is the made-up prompt of a request.
+func (w *Workload) made(q *Request) string {
+	if q.Turn > 0 {
+		return w.synthetic.later(q.ID, q.PromptTokens)
+	}
+	return w.synthetic.prompt(q.ID, q.PromptTokens)
 }
 
 func firstOf(lengths ...int32) int32 {
@@ -298,6 +317,12 @@ func (w *Workload) Notes() []string {
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if w.options.Lengths != "" {
 		say("lengths: %s", w.Source())
+	}
+	if p := w.options.Prefix; p != nil {
+		say("prompts: %s", p)
+	}
+	if w.data != nil && w.data.starts != nil {
+		say("%d conversations of %d turns in all", len(w.data.starts), w.data.rows())
 	}
 	if c, ok := w.Cut(); ok {
 		say("%s", c)
