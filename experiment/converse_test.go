@@ -127,7 +127,7 @@ func TestThinkWithoutConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), s, Options{Out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "no two rows of the data set have the same session") {
+	if _, err := Run(t.Context(), s, Options{Out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "this run has neither") {
 		t.Errorf("%v", err)
 	}
 }

@@ -89,6 +89,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := prompts.Rounds(); n > 0 {
+		o.Say("the data set was started over %d times: its prompts were asked again", n)
+	}
 	if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
 		why := "the data set ended (--once)"
 		if prompts.Conversing() {
@@ -127,7 +130,7 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 	}
 	if !prompts.Conversing() {
 		if s.Schedule.Think != "" && arrivals.Users() == 0 {
-			return nil, nil, errors.New("schedule.think is for closed loops and conversations, and no two rows of the data set have the same session; leave it out, or give concurrency")
+			return nil, nil, errors.New("schedule.think is for closed loops and conversations, and this run has neither; leave it out, or give concurrency or turns")
 		}
 		return prompts, arrivals, nil
 	}

@@ -131,7 +131,7 @@ func (r *run) enter(p prepared) *flight {
 	f.keepText, f.slowNs = r.KeepText || r.Check != nil && t.Phase == recording.Measured, r.SlowNs
 	f.heard = p.talk != nil && p.talk.more()
 	if r.KeepText {
-		f.prompt = promptText(&p.q)
+		f.prompt = r.hide(promptText(&p.q)) // a later turn repeats what the server said
 	}
 	r.tally.due.Add(1)
 	if t.Phase == recording.Measured {

@@ -61,6 +61,9 @@ func (p *phases) place(due int64) Phase {
 		p.measured++
 		return Measured
 	}
+	if p.now == Drain && p.ended && p.duration == 0 && due < p.end {
+		p.end = max(due, p.last+1) // placed late: the phase ends where the next request is due
+	}
 	if p.now == Measured && p.over(due) {
 		p.now = Drain
 	}

@@ -32,6 +32,10 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 	zero("schedule.requests", r.Schedule.Requests == 0)
 	zero("schedule.duration", r.Schedule.Duration == 0)
 	zero("workload.turns", r.Workload.Turns == 0)
+	if p := r.Workload.Prefix; p != nil {
+		zero("workload.prefix.share", !(p.Share > 0 || p.Share < 0))
+		zero("workload.prefix.groups", p.Groups == 0)
+	}
 	zero("load.timeout", r.Load.Timeout == 0)
 	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
 	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // A parquetFile reads the columns of conversations or articles, and only those,
@@ -38,6 +39,13 @@ func (d *dataset) scanParquet(o Options) error {
 	f, err := parquet.OpenFile(d.file, info.Size(), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return fmt.Errorf("opening it as Parquet: %w", err)
+	}
+	for _, group := range f.Metadata().RowGroups {
+		for _, c := range group.Columns {
+			if c.MetaData.Codec == format.Lz4Raw {
+				return errors.New("it is compressed with LZ4, which cannot be read reliably: write it with zstd or snappy")
+			}
+		}
 	}
 	p := &parquetFile{groups: f.RowGroups(), at: -1, recent: map[int64]item{}}
 	if err := p.recognise(f.Schema().Columns()); err != nil {

@@ -111,7 +111,7 @@ func parseOwn(line []byte) (item, error) {
 			err = errors.New("the JSON object is cut off")
 		}
 		if text, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			err = fmt.Errorf("unknown field %s; a row has prompt or messages, and may have prompt_tokens, output_tokens, at_s and session", text)
+			err = fmt.Errorf("unknown field %s; a row has prompt or messages, and may have prompt_tokens, output_tokens, at_s, session, think_s, tools, tool_choice, response_format and body", text)
 		}
 		return item{}, err
 	}

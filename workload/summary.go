@@ -56,6 +56,9 @@ type Prefixes struct {
 	TokenShare   float64 // of prompt tokens in seen blocks: the best hit rate of a prefix cache without limit
 }
 
+// describeMost bounds how many requests Describe looks at.
+const describeMost = 10_000_000
+
 // Describe summarises the first n requests of w; n of 0 or less, or beyond the
 // rows of a data set, means all of its rows, and 10,000 without one. The error is
 // of reading the data set again.
@@ -63,6 +66,9 @@ func Describe(w *Workload, n int) (Summary, error) {
 	s := Summary{Source: w.Source(), Format: w.Format(), Rows: w.Rows(), Skipped: w.Skipped()}
 	if c, ok := w.Cut(); ok {
 		s.Cut = &c
+	}
+	if n > describeMost {
+		return s, fmt.Errorf("describing %d requests: at most %d can be looked at", n, describeMost)
 	}
 	rows := cmp.Or(int(s.Rows), 10_000)
 	if n <= 0 || w.data != nil && n > rows {

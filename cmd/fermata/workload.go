@@ -38,6 +38,9 @@ together, what filters dropped, and when requests would come. Nothing is sent.`,
 	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the run file, such as workload.once=true")
 	c.Flags().IntVar(&requests, "requests", 0, "look at the first `N` requests (default the data set, or 10,000)")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("requests") && requests < 1 {
+			return usagef("--requests must be 1 or more, not %d", requests)
+		}
 		sets, err := flags.settings(c, set)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,12 +70,61 @@ func Of[T any](o Options) (*Schema, error) {
 
 // Parse reads a schema from JSON.
 func Parse(text []byte) (*Schema, error) {
+	var raw any
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, fmt.Errorf("reading a JSON schema: it is no JSON: %w", err)
+	}
+	if err := understood(raw); err != nil {
+		return nil, fmt.Errorf("reading a JSON schema: %w", err)
+	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("reading a JSON schema: %w", err)
+		return nil, fmt.Errorf("reading a JSON schema: one of its keywords has a value of the wrong kind: %w", err)
 	}
 	return resolve(&s)
 }
+
+// understood refuses what the library would take without honouring it: other
+// drafts, and types that there are not.
+func understood(raw any) error {
+	switch v := raw.(type) {
+	case bool:
+		return nil
+	case map[string]any:
+		if d, ok := v["$schema"].(string); ok && !strings.Contains(d, "2020-12") && !strings.Contains(d, "draft-07") {
+			return fmt.Errorf("its $schema is %s; draft-07 and 2020-12 are known", d)
+		}
+		return knownTypes(v)
+	}
+	return errors.New("it must be an object")
+}
+
+func knownTypes(raw any) error {
+	switch v := raw.(type) {
+	case map[string]any:
+		for key, x := range v {
+			if slices.Contains([]string{"enum", "const", "default", "examples"}, key) {
+				continue // values, not schemas
+			}
+			if name, ok := x.(string); ok && key == "type" && !slices.Contains(types, name) {
+				return fmt.Errorf("there is no type %q; the types are %s", name, strings.Join(types, ", "))
+			}
+			if err := knownTypes(x); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if err := knownTypes(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// types are those of JSON schema.
+var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
 func resolve(root *jsonschema.Schema) (*Schema, error) {
 	r, err := root.Resolve(nil)

@@ -128,3 +128,24 @@ func TestOptionsMustFit(t *testing.T) {
 		t.Error("a schema whose type is a number was read")
 	}
 }
+
+// What the library would take without honouring it is refused.
+func TestParseRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"$schema":"http://json-schema.org/draft-04/schema#"}`: "draft-07 and 2020-12 are known",
+		`{"type":"objekt"}`:                             `there is no type "objekt"`,
+		`{"properties":{"a":{"items":{"type":"int"}}}}`: `there is no type "int"`,
+		`[]`:               "it must be an object",
+		`{"required":"a"}`: "one of its keywords has a value of the wrong kind",
+		`{"type"`:          "it is no JSON",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	for _, text := range []string{`true`, `{"enum":[{"type":"x"}]}`, `{"properties":{"type":{"type":"string"}}}`, `{"$schema":"http://json-schema.org/draft-07/schema#"}`} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
