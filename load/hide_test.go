@@ -1,0 +1,23 @@
+package load
+
+import (
+	"testing"
+
+	"fermata/dialect"
+	"fermata/workload"
+)
+
+// A later turn of a conversation repeats what the server said, secrets that it
+// repeated included: the server gets them back, the recording does not.
+func TestKeptPromptHidesSecrets(t *testing.T) {
+	d, err := dialect.New(dialect.Options{Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Job: Job{KeepText: true, Dialect: d, Record: unrecorded{}}, hide: hider([]string{"sk-12345"})}
+	r.keep = keeper{r}
+	f := r.enter(prepared{q: workload.Request{Prompt: "you said sk-12345, I said no"}})
+	if want := "you said [secret], I said no"; f.prompt != want {
+		t.Errorf("kept %q, want %q", f.prompt, want)
+	}
+}
