@@ -242,7 +242,7 @@ func record(ctx context.Context, dir string, t *target, prompts *workload.Worklo
 		Options: t.spec.Load, Prompts: prompts, Schedule: arrivals, Dialect: d, Record: rec,
 		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
 		URL:       t.url, Header: t.header, KeepText: t.spec.Record.KeepText, Secrets: t.secrets,
-		SlowNs: int64(t.spec.Judging.Slow),
+		SlowNs: int64(t.spec.Judging.Slow), Seed: t.spec.Seed,
 		Started: func(c wire.Clock) {
 			meta.ZeroWallNs = recording.Some(c.ZeroWallNs())
 			_ = rec.SetMeta(meta) // a recorder that fails fails the run at its first request

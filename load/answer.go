@@ -39,6 +39,8 @@ type answer struct {
 	cut     context.CancelCauseFunc
 	tally   *tally
 
+	counted bool // among the requests that were sent, if by an earlier try
+
 	head      bool
 	streaming bool
 	status    int
@@ -74,7 +76,13 @@ type watched struct {
 // Sent implements wire.Sink.
 func (a *answer) Sent(at int64, connected recording.Maybe[int64]) error {
 	a.trace.Sent, a.trace.Connected = recording.Some(at), connected
-	a.tally.sent(at - a.trace.Due)
+	if !a.counted {
+		a.counted = true
+		a.tally.sentAll.Add(1)
+	}
+	if a.trace.Try == 0 { // a later one waited on purpose
+		a.tally.late(at - a.trace.Due)
+	}
 	return a.record.Sent(a.trace.Index, a.trace.Try, at, connected)
 }
 

@@ -106,7 +106,7 @@ type flight struct {
 // begin starts a request of the open loop.
 func (r *run) begin(p prepared) {
 	f := r.enter(p)
-	r.answers.Go(func() { r.ask(f) })
+	r.answers.Go(func() { _ = r.ask(f) })
 }
 
 // enter makes the request due.
@@ -127,9 +127,7 @@ func (r *run) enter(p prepared) *flight {
 	if p.q.OutputTokens > 0 {
 		t.Output.Intended = recording.Some(p.q.OutputTokens)
 	}
-	f.decoder, f.dialect, f.record, f.tally = r.Dialect.NewDecoder(), r.Dialect, r.keep, &r.tally
-	f.keepText, f.slowNs = r.KeepText || r.Check != nil && t.Phase == recording.Measured, r.SlowNs
-	f.heard = p.talk != nil && p.talk.more()
+	r.arm(f, p.talk != nil && p.talk.more())
 	if r.KeepText {
 		f.prompt = r.hide(promptText(&p.q)) // a later turn repeats what the server said
 	}
@@ -141,14 +139,40 @@ func (r *run) enter(p prepared) *flight {
 	return f
 }
 
-// ask sends one request and follows its answer to the end.
-func (r *run) ask(f *flight) {
-	t := &f.trace
+// arm makes a flight ready to take its answer, which the next turn of its
+// conversation may need to hear.
+func (r *run) arm(f *flight, heard bool) {
+	f.decoder, f.dialect, f.record, f.tally = r.Dialect.NewDecoder(), r.Dialect, r.keep, &r.tally
+	f.keepText, f.slowNs = r.KeepText || r.Check != nil && f.trace.Phase == recording.Measured, r.SlowNs
+	f.heard = heard
+}
+
+// ask sends one request and follows its answer to the end, again where the run
+// retries. It returns the last try, which is the request's.
+func (r *run) ask(f *flight) *flight {
 	if !r.admit() {
+		t := &f.trace
 		t.Outcome, t.FailedAt, t.Error = recording.NotSent, recording.AtSend, "due, but the run was stopped before it left"
 		r.close(f)
-		return
+		return f
 	}
+	r.exchange(f)
+	for r.retries(&f.trace) {
+		r.recordEnd(f) // a wait may be long, and the process may not live
+		next := r.again(f)
+		if next == nil {
+			r.count(f)
+			return f
+		}
+		f = next
+		r.exchange(f)
+	}
+	r.close(f)
+	return f
+}
+
+// exchange carries out one try, for which there is a place in flight.
+func (r *run) exchange(f *flight) {
 	ctx, cut := context.WithCancelCause(r.ctx)
 	f.cut, f.started = cut, r.clock.Now()
 	r.mu.Lock()
@@ -163,7 +187,6 @@ func (r *run) ask(f *flight) {
 		<-r.room
 	}
 	f.judge(res, r.clock.ZeroWallNs(), r.hide)
-	r.close(f)
 }
 
 // admit waits for a place in flight; false means that the run stopped first.
@@ -202,6 +225,12 @@ func (r *run) close(f *flight) {
 	} else {
 		r.recordEnd(f)
 	}
+	r.count(f)
+}
+
+// count counts a request by its last try.
+func (r *run) count(f *flight) {
+	t := &f.trace
 	finished := r.tally.finished.Add(1)
 	failed := r.tally.failed.Load()
 	if t.Outcome != recording.OK && t.Outcome != recording.TruncatedByUs && t.Outcome != recording.NotSent {

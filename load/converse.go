@@ -106,8 +106,7 @@ func (r *run) paceTalks(ahead <-chan prepared) {
 		r.talks.Add(1)
 		r.answers.Go(func() {
 			defer r.talks.Add(-1)
-			r.ask(f)
-			r.goOn(p.talk, f)
+			r.goOn(p.talk, r.ask(f))
 		})
 	}
 }
@@ -132,7 +131,7 @@ func (r *run) goOn(k *talk, f *flight) {
 		if f, ok = r.place(p); !ok {
 			return
 		}
-		r.ask(f)
+		f = r.ask(f)
 	}
 }
 
@@ -173,7 +172,7 @@ func (r *run) converse(number int) {
 		if f, ok = r.place(p); !ok {
 			return
 		}
-		r.ask(f)
+		f = r.ask(f)
 		free = r.clock.Now()
 		if end := f.trace.End; end.OK {
 			free = end.V

@@ -26,6 +26,7 @@ import (
 // A teller answers each request with words of its own, and fails some.
 type teller struct {
 	fails func(n int) bool // request n, from 1; may be nil
+	after string           // header retry-after, if any
 
 	mu     sync.Mutex
 	n      int
@@ -83,6 +84,9 @@ func (s *teller) start(t *testing.T) string {
 		r.Header.Set("X-Number", fmt.Sprint(s.n))
 		s.mu.Unlock()
 		r.Body = io.NopCloser(strings.NewReader(string(data)))
+		if s.after != "" {
+			w.Header().Set("Retry-After", s.after)
+		}
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)

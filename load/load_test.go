@@ -98,7 +98,7 @@ func closedPort(t *testing.T) string {
 // A tape is a recorder in memory. It checks the order of what it is told.
 type tape struct {
 	mu      sync.Mutex
-	begun   map[int64]bool
+	begun   map[[2]int64]bool // by index and try
 	told    map[int64][]recording.Arrival
 	traces  []recording.Trace // in order of their end
 	samples []recording.Sample
@@ -108,11 +108,11 @@ type tape struct {
 }
 
 func newTape() *tape {
-	return &tape{begun: map[int64]bool{}, told: map[int64][]recording.Arrival{}, texts: map[int64][3]string{}}
+	return &tape{begun: map[[2]int64]bool{}, told: map[int64][]recording.Arrival{}, texts: map[int64][3]string{}}
 }
 
-func (r *tape) note(call string, index int64, opens bool) error {
-	if r.begun[index] == opens {
+func (r *tape) note(call string, index int64, try int32, opens bool) error {
+	if r.begun[[2]int64{index, int64(try)}] == opens {
 		r.wrong = append(r.wrong, call+" out of order")
 	}
 	if r.fail != nil {
@@ -124,42 +124,42 @@ func (r *tape) note(call string, index int64, opens bool) error {
 func (r *tape) Begin(t *recording.Trace) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := r.note("begin", t.Index, true)
-	r.begun[t.Index] = true
+	err := r.note("begin", t.Index, t.Try, true)
+	r.begun[[2]int64{t.Index, int64(t.Try)}] = true
 	return err
 }
 
-func (r *tape) Sent(index int64, _ int32, _ int64, _ recording.Maybe[int64]) error {
+func (r *tape) Sent(index int64, try int32, _ int64, _ recording.Maybe[int64]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.note("sent", index, false)
+	return r.note("sent", index, try, false)
 }
 
-func (r *tape) FirstByte(index int64, _ int32, _ int64) error {
+func (r *tape) FirstByte(index int64, try int32, _ int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.note("first byte", index, false)
+	return r.note("first byte", index, try, false)
 }
 
-func (r *tape) Arrive(index int64, _ int32, a recording.Arrival) error {
+func (r *tape) Arrive(index int64, try int32, a recording.Arrival) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told[index] = append(r.told[index], a)
-	return r.note("arrive", index, false)
+	return r.note("arrive", index, try, false)
 }
 
 func (r *tape) End(t *recording.Trace) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.traces = append(r.traces, t.Clone())
-	return r.note("end", t.Index, false)
+	return r.note("end", t.Index, t.Try, false)
 }
 
-func (r *tape) Text(index int64, _ int32, prompt, answer, reasoning string) error {
+func (r *tape) Text(index int64, try int32, prompt, answer, reasoning string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.texts[index] = [3]string{prompt, answer, reasoning}
-	return r.note("text", index, false)
+	return r.note("text", index, try, false)
 }
 
 func (r *tape) Sample(s recording.Sample) error {

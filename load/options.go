@@ -11,5 +11,6 @@ type Options struct {
 	Timeout        time.Duration `yaml:"timeout"`         // for a request in all; default 10m
 	SilenceTimeout time.Duration `yaml:"silence_timeout"` // without a token, from the first one on; default 60s
 	StopIfFailed   string        `yaml:"stop_if_failed"`  // share of failed requests that ends the run, such as 50%
+	Retries        int           `yaml:"retries"`         // tries of a failed request after its first; default 0
 	WaitReady      time.Duration `yaml:"wait_ready"`      // how long to wait for the server before starting; default 0, not at all
 }

@@ -47,6 +47,7 @@ type Job struct {
 	Target    string
 	KeepText  bool
 	Check     Check    // of measured answers; nil for none
+	Seed      uint64   // of waits before retries
 	SlowNs    int64    // answers that take longer are slow, on the recording's clock; 0: not declared
 	Secrets   []string // kept out of every error
 
@@ -234,7 +235,7 @@ func (r *run) user(number int) {
 		}
 		f := r.enter(p)
 		r.next.Unlock()
-		r.ask(f)
+		f = r.ask(f)
 		free = r.clock.Now()
 		if end := f.trace.End; end.OK {
 			free = end.V

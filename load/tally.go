@@ -16,8 +16,7 @@ type tally struct {
 	latenessMax                                     atomic.Int64 // since the last sample
 }
 
-func (c *tally) sent(lateness int64) {
-	c.sentAll.Add(1)
+func (c *tally) late(lateness int64) {
 	for {
 		old := c.latenessMax.Load()
 		if lateness <= old || c.latenessMax.CompareAndSwap(old, lateness) {

@@ -28,6 +28,7 @@ const truncated = "truncated"
 // the next one.
 type answer struct {
 	t       *recording.Trace
+	tried   chain  // its tries
 	second  bool   // this is the second pass
 	outcome string // the recording's, or truncated
 	good    bool   // outcome is ok

@@ -95,8 +95,8 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 
 // pass shows every measured request to the families; the first one also counts.
 func (e *evaluation) pass(src recording.Source, want recording.Columns, families []family) error {
-	var earlier int64
-	for t := range e.traces(src, want, &earlier) {
+	var tried chain
+	for t := range e.traces(src, want, &tried) {
 		measured, err := inMeasured(&t)
 		if err != nil {
 			return err
@@ -107,6 +107,7 @@ func (e *evaluation) pass(src recording.Source, want recording.Columns, families
 		if err := e.answer.read(&t, &e.opt); err != nil {
 			return err
 		}
+		e.answer.tried = tried
 		if !e.answer.second {
 			e.tally.count(&e.answer, measured)
 			if measured {
@@ -120,7 +121,6 @@ func (e *evaluation) pass(src recording.Source, want recording.Columns, families
 			f.see(&e.answer)
 		}
 	}
-	e.remarks.retried = earlier
 	if err := src.Err(); err != nil {
 		return fmt.Errorf("reading the recording to judge it: %w", err)
 	}
@@ -139,8 +139,8 @@ func inMeasured(t *recording.Trace) (bool, error) {
 	return false, fmt.Errorf("judging request %d: its phase is %q, not warmup, measured or drain", t.Index, t.Phase)
 }
 
-func (e *evaluation) traces(src recording.Source, want recording.Columns, earlier *int64) iter.Seq[recording.Trace] {
-	return tries(e.scale.traces(src.Traces(want)), earlier)
+func (e *evaluation) traces(src recording.Source, want recording.Columns, tried *chain) iter.Seq[recording.Trace] {
+	return tries(e.scale.traces(src.Traces(want)), tried)
 }
 
 func (e *evaluation) result(samples []recording.Sample) *Result {

@@ -210,18 +210,6 @@ func TestWindow(t *testing.T) {
 	want("scale", &r.Window.TimeScale, 10)
 }
 
-func TestTries(t *testing.T) {
-	first, second := failedTrace(0, recording.HTTPError), steadyTrace(0, 5, 200_000_000, 20_000_000)
-	second.Try, second.Due = 1, 50_000_000
-	r := evaluate(t, recording.Slice{first, second, failedTrace(1, recording.Refused)}, recording.Meta{}, Options{})
-	if r.Load.Measured != 2 || r.Outcomes["ok"] != 1 || r.Outcomes["refused"] != 1 || *r.Metrics.TTFTDue.Max < 250e6 || *r.Metrics.TTFTDue.Max > 250e6 {
-		t.Errorf("%+v, %v", r.Load, r.Outcomes)
-	}
-	if !strings.Contains(codes(r), "retried") {
-		t.Errorf("warnings %s", codes(r))
-	}
-}
-
 func TestServerTimes(t *testing.T) {
 	tr := steadyTrace(0, 5, 200_000_000, 20_000_000)
 	tr.Sent = recording.Some[int64](5_000_000)

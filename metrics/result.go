@@ -67,6 +67,8 @@ type Load struct {
 	Measured     int64    `json:"measured"`               // measured requests
 	InFlightMax  int64    `json:"in_flight_max"`
 	InFlightMean *float64 `json:"in_flight_mean,omitempty"` // over the window
+	Retried      int64    `json:"retried,omitempty"`        // measured requests that were tried again
+	EarlierTries int64    `json:"earlier_tries,omitempty"`  // their tries before the last, which are not judged
 	Lateness     *Dist    `json:"lateness,omitempty"`
 
 	Arrivals *Arrivals `json:"arrivals,omitempty"`

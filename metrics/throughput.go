@@ -16,6 +16,8 @@ type tally struct {
 	known      bool  // the recording names its window
 
 	measured, sent    int64
+	retried           int64 // measured requests of several tries
+	earlierTries      int64 // of those, before the last
 	unsent            int64 // measured requests that never left, though no connection failed
 	firstDue, lastEnd int64 // of measured requests
 	outcomes, finish  map[string]int64
@@ -89,10 +91,14 @@ func (y *tally) countMeasured(a *answer) {
 		y.lastEnd = max(y.lastEnd, t.Due+e2e)
 	}
 	switch {
-	case t.Sent.OK:
+	case t.Sent.OK, a.tried.sent.OK:
 		y.sent++
 	case t.FailedAt != recording.AtConnect && t.FailedAt != recording.AtTLS:
 		y.unsent++
+	}
+	if n := a.tried.earlier; n > 0 {
+		y.retried++
+		y.earlierTries += n
 	}
 	y.sessions.see(t)
 	y.outcomes[a.outcome]++
@@ -160,8 +166,8 @@ func (y *tally) window(w *Window) {
 
 // see takes the lateness of a measured request in.
 func (y *tally) see(a *answer) {
-	if t := a.t; t.Sent.OK {
-		y.lateness.int(t.Sent.V - t.Due)
+	if sent := a.tried.sent; sent.OK { // later tries waited on purpose
+		y.lateness.int(sent.V - a.t.Due)
 	}
 }
 
@@ -188,6 +194,7 @@ func (y *tally) result(r *Result, measured int64) {
 	length := r.Window.EndNs - r.Window.StartNs
 	l := &r.Load
 	l.Sent, l.Measured = y.sent, y.measured
+	l.Retried, l.EarlierTries = y.retried, y.earlierTries
 	l.OfferedRPS, l.AchievedRPS = perSecond(float64(y.measured), length), perSecond(float64(y.sent), length)
 	l.Lateness = y.lateness.dist(measured)
 	l.InFlightMax, l.InFlightMean = y.flight.result()

@@ -7,32 +7,45 @@ import (
 	"fermata/recording"
 )
 
+// A chain tells of the tries of the request that was passed on last.
+type chain struct {
+	earlier int64                  // of its tries, those before the last
+	sent    recording.Maybe[int64] // when the first of them left
+}
+
 // tries passes on the last try of each request, due when its first one was, and
-// counts the earlier ones. Tries of one request stand together. Only a failed
+// tells c of the earlier ones. Tries of one request stand together. Only a failed
 // try can have another one after it, so only those are held back.
-func tries(traces iter.Seq[recording.Trace], earlier *int64) iter.Seq[recording.Trace] {
+func tries(traces iter.Seq[recording.Trace], c *chain) iter.Seq[recording.Trace] {
 	return func(yield func(recording.Trace) bool) {
 		var held recording.Trace
+		var of chain // that held ends
 		holds := false
 		for t := range traces {
+			now := chain{sent: t.Sent}
 			if holds {
 				if t.Index == held.Index && t.Try > held.Try {
-					*earlier++
+					now = chain{of.earlier + 1, of.sent}
 					t = moved(t, held.Due)
-				} else if !yield(held) {
-					return
+				} else {
+					*c = of
+					if !yield(held) {
+						return
+					}
 				}
 				holds = false
 			}
 			if t.Outcome != recording.OK {
-				held, holds = t.Clone(), true
+				held, holds, of = t.Clone(), true, now
 				continue
 			}
+			*c = now
 			if !yield(t) {
 				return
 			}
 		}
 		if holds {
+			*c = of
 			yield(held)
 		}
 	}

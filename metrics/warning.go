@@ -27,7 +27,6 @@ type remarks struct {
 	differ, reported, came   int64 // requests; tokens of those
 	prompt                   *stats.Ints
 	short, intended, shorter int64 // answers, those with an intention, tokens missing
-	retried                  int64
 }
 
 func newRemarks(opt Options) *remarks {
@@ -124,9 +123,9 @@ func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 		w.add("interrupted", "the run was cut short: "+s,
 			"Requests cut off at the end count as failures (truncated_by_us, not_sent), and a short run has wide intervals.")
 	}
-	if m.retried > 0 {
-		w.add("retried", fmt.Sprintf("%d earlier tries are not judged; each request counts from its first due time to the end of its last try", m.retried),
-			"Retries hide failures. Look at the journal for what the earlier tries met.")
+	if l := r.Load; l.Retried > 0 {
+		w.add("retried", fmt.Sprintf("%d of %d requests were tried again: %d earlier tries are not judged, and each request counts from its first due time to the end of its last try", l.Retried, y.measured, l.EarlierTries),
+			"Retries hide failures. Column outcome of requests.parquet says what the earlier tries met (the rows that another try follows).")
 	}
 }
 

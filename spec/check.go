@@ -161,11 +161,17 @@ func (r *Run) checkWorkload() []conf.Problem {
 	return found
 }
 
+// mostRetries is more than anybody's patience.
+const mostRetries = 100
+
 func (r *Run) checkLoad() []conf.Problem {
 	var found problems
 	l := &r.Load
 	if l.MaxInFlight < 0 {
 		found.add("max_in_flight", "must not be negative, not %d; 0 means no limit", l.MaxInFlight)
+	}
+	if l.Retries < 0 || l.Retries > mostRetries {
+		found.add("retries", "must be between 0, which means that no request is tried again, and %d, not %d", mostRetries, l.Retries)
 	}
 	for path, d := range map[string]time.Duration{"timeout": l.Timeout, "silence_timeout": l.SilenceTimeout, "wait_ready": l.WaitReady} {
 		if d < 0 {

@@ -1,0 +1,45 @@
+package experiment
+
+import (
+	"testing"
+
+	"fermata/recording"
+)
+
+// The server fails every second request. All end well: what was tried again is
+// told, and its time to first token counts from the first due time.
+func TestRetriesAreTold(t *testing.T) {
+	t.Parallel()
+	done, rows, _ := ran(t, "{ttft: 2ms, gap: 1ms, tokens: max, fail: {every: 2, status: 503}}", map[string]string{
+		"load.retries": "2", "schedule.kind": "all", "schedule.requests": "3", "workload.input": "12", "workload.output": "3", "seed": "5",
+	})
+	r := done.Result
+	if r.Outcomes["ok"] != 3 || len(r.Outcomes) != 1 || r.Load.Measured != 3 || r.Load.Sent != 3 || r.Load.Retried != 1 || r.Load.EarlierTries != 2 || len(rows) != 5 {
+		t.Fatalf("%d rows, outcomes %v, %+v", len(rows), r.Outcomes, r.Load)
+	}
+	var first, end, late int64 // of the request that was tried again, from its due time
+	for i, tr := range rows {
+		if tr.Try == 0 {
+			late = max(late, tr.Sent.V-tr.Due)
+		} else if rows[i-1].Index != tr.Index || rows[i-1].Try != tr.Try-1 || rows[i-1].Due != tr.Due || rows[i-1].Outcome != recording.HTTPError {
+			t.Errorf("try %d of request %d follows %+v", tr.Try, tr.Index, rows[i-1])
+		}
+		if tr.Try == 2 {
+			first, end = tr.FirstByte.V-tr.Due, tr.End.V-tr.Due
+		}
+	}
+	// Two waits of at least three quarters of 0.5 s and of 1 s.
+	if max := r.Metrics.TTFTDue.Max; max == nil || int64(*max) < first || int64(*max) > end || first < 1_125_000_000 {
+		t.Errorf("the longest time to first token is %v ns, by the rows between %d and %d", max, first, end)
+	}
+	if max := r.Load.Lateness.Max; max == nil || int64(*max) != late {
+		t.Errorf("lateness is up to %v ns, by first tries %d", max, late)
+	}
+	told := false
+	for _, w := range r.Warnings {
+		told = told || w.Code == "retried"
+	}
+	if !told {
+		t.Errorf("warnings %+v", r.Warnings)
+	}
+}
