@@ -46,7 +46,7 @@ type Done struct {
 // recorded could not be finished; it then says what to do.
 func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	o.fill()
-	t, err := newTarget(s, o.Getenv, o.Version, o.Say)
+	all, err := newTargets(s, o)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	for _, note := range append(prompts.Notes(), converseNotes(s, prompts)...) {
 		o.Say("%s", note)
 	}
-	if prompts.Synthetic() && s.Expect != "stop" {
-		t.options.IgnoreEOS = true // the lengths of answers are the workload's to say
+	if err := give(all, s, prompts); err != nil {
+		return nil, err
 	}
 	if _, err := folder(o.Out, s.Name); err != nil {
 		return nil, err // before the server is asked anything
@@ -74,7 +74,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 		return nil, err
 	}
 	if !o.Quick {
-		if err := t.prepareUntil(ctx, o.Stop, prompts); err != nil {
+		if err := prepareAll(ctx, o.Stop, all); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +85,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
-	end, err := record(ctx, dir, t, prompts, arrivals, right, o)
+	end, err := record(ctx, dir, s, all, arrivals, right, o)
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +220,13 @@ func (t *target) prepare(ctx context.Context, prompts *workload.Workload) error 
 }
 
 // record runs the load and finishes its recording.
-func record(ctx context.Context, dir string, t *target, prompts *workload.Workload, arrivals *schedule.Schedule, right *check.Checker, o Options) (load.End, error) {
-	d, err := t.dialect()
+func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrivals *schedule.Schedule, right *check.Checker, o Options) (load.End, error) {
+	route, whom, err := settle(s, all)
 	if err != nil {
 		return load.End{}, err
 	}
 	meta := recording.Meta{
-		RunYAML: string(t.spec.YAML()), Tool: "fermata " + o.Version, TimeScale: 1, Labels: t.allLabels(),
+		RunYAML: string(s.YAML()), Tool: "fermata " + o.Version, TimeScale: 1, Labels: labelsOf(s, all),
 	}
 	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(meta.RunYAML), 0o644); err != nil {
 		return load.End{}, fmt.Errorf("writing the run file: %w", err)
@@ -235,14 +235,14 @@ func record(ctx context.Context, dir string, t *target, prompts *workload.Worklo
 	if err != nil {
 		return load.End{}, err
 	}
-	plan := Plan{Duration: t.spec.Schedule.Duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users()}
+	plan := Plan{Duration: s.Schedule.Duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users()}
 	plan.Measured, _ = arrivals.MeasuredTotal()
 	plan.warmupRequests, plan.warmupNs = arrivals.WarmupEnd()
 	job := load.Job{
-		Options: t.spec.Load, Prompts: prompts, Schedule: arrivals, Dialect: d, Record: rec,
+		Options: s.Load, Schedule: arrivals, Record: rec, Targets: whom, Route: route,
 		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
-		URL:       t.url, Header: t.header, KeepText: t.spec.Record.KeepText, Secrets: t.secrets,
-		SlowNs: int64(t.spec.Judging.Slow), Seed: t.spec.Seed,
+		KeepText:  s.Record.KeepText, Secrets: all[0].secrets,
+		SlowNs: int64(s.Judging.Slow), Seed: s.Seed,
 		Started: func(c wire.Clock) {
 			meta.ZeroWallNs = recording.Some(c.ZeroWallNs())
 			_ = rec.SetMeta(meta) // a recorder that fails fails the run at its first request
@@ -256,7 +256,7 @@ func record(ctx context.Context, dir string, t *target, prompts *workload.Worklo
 	}
 	end, err := load.Run(ctx, o.Stop, job)
 	if err == nil {
-		err = prompts.Err()
+		err = promptsErr(all)
 	}
 	if err != nil {
 		return end, unfinished(dir, errors.Join(err, rec.Abandon()))
@@ -340,10 +340,8 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	r.Tool = metrics.Tool{Name: "fermata", Version: version}
-	r.Run = metrics.Run{
-		Name: s.Name, Target: s.PublicURL(), Model: s.Target.Model,
-		Labels: meta.Labels, Interrupted: meta.Interrupted,
-	}
+	r.Run = metrics.Run{Name: s.Name, Labels: meta.Labels, Interrupted: meta.Interrupted}
+	r.Run.Target, r.Run.Model = whomAsked(s)
 	if meta.RunYAML != "" {
 		r.Run.Seed = &s.Seed
 	}

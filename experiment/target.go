@@ -32,7 +32,9 @@ const (
 
 // A target is who is asked, found out before the run begins.
 type target struct {
-	spec    *spec.Run
+	name    string    // of one of several
+	spec    *spec.Run // with this target alone
+	prompts *workload.Workload
 	url     string
 	header  http.Header
 	secrets []string
@@ -268,10 +270,9 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 	return nil
 }
 
-// allLabels are the user's labels over what the server said.
-func (t *target) allLabels() map[string]string {
+// serverLabels are what the server said about itself.
+func (t *target) serverLabels() map[string]string {
 	all := maps.Clone(t.labels)
-	maps.Copy(all, t.spec.Labels)
 	if len(t.models) > 0 && !slices.Contains(t.models, t.options.Model) {
 		all["server.models"] = strings.Join(t.models, ",")
 	}

@@ -16,6 +16,7 @@ import (
 type prepared struct {
 	at   schedule.Arrival
 	q    workload.Request
+	to   *Target
 	body []byte
 	talk *talk // that it is a turn of; nil for a request that stands alone
 	end  bool  // the workload has no more
@@ -87,17 +88,19 @@ func (r *run) following() (p prepared, ok bool) {
 }
 
 func (r *run) build(at schedule.Arrival) prepared {
-	q, ok := r.Prompts.At(at.Index, at.PromptTokens, at.OutputTokens)
+	to := r.to(at.Index)
+	q, ok := to.Prompts.At(at.Index, at.PromptTokens, at.OutputTokens)
 	if !ok {
 		return prepared{end: true}
 	}
-	body, err := r.Dialect.Body(&q)
-	return prepared{at: at, q: q, body: body, err: err}
+	body, err := to.Dialect.Body(&q)
+	return prepared{at: at, q: q, to: to, body: body, err: err}
 }
 
 // A flight is one request from its due time to its end.
 type flight struct {
 	answer
+	to      *Target
 	body    []byte
 	prompt  string
 	started int64
@@ -111,10 +114,10 @@ func (r *run) begin(p prepared) {
 
 // enter makes the request due.
 func (r *run) enter(p prepared) *flight {
-	f := &flight{body: p.body}
+	f := &flight{to: p.to, body: p.body}
 	t := &f.trace
 	t.Index, t.Due, t.Phase = p.at.Index, p.at.Due, recording.Phase(p.at.Phase)
-	t.Session, t.Turn, t.Target = p.q.Session, p.q.Turn, r.Target
+	t.Session, t.Turn, t.Target = p.q.Session, p.q.Turn, p.to.Name
 	if t.Session == "" {
 		t.Session = p.at.Session
 	}
@@ -142,7 +145,7 @@ func (r *run) enter(p prepared) *flight {
 // arm makes a flight ready to take its answer, which the next turn of its
 // conversation may need to hear.
 func (r *run) arm(f *flight, heard bool) {
-	f.decoder, f.dialect, f.record, f.tally = r.Dialect.NewDecoder(), r.Dialect, r.keep, &r.tally
+	f.decoder, f.dialect, f.record, f.tally = f.to.Dialect.NewDecoder(), f.to.Dialect, r.keep, &r.tally
 	f.keepText, f.slowNs = r.KeepText || r.Check != nil && f.trace.Phase == recording.Measured, r.SlowNs
 	f.heard = heard
 }
@@ -178,7 +181,7 @@ func (r *run) exchange(f *flight) {
 	r.mu.Lock()
 	r.inFlight[f] = struct{}{}
 	r.mu.Unlock()
-	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: r.URL, Header: r.Header, Body: f.body}, &f.answer)
+	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.to.Header, Body: f.body}, &f.answer)
 	r.mu.Lock()
 	delete(r.inFlight, f)
 	r.mu.Unlock()

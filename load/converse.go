@@ -12,6 +12,7 @@ import (
 // A talk is a conversation under way. One goroutine has it at a time.
 type talk struct {
 	at     schedule.Arrival // where it begins in the schedule
+	to     *Target          // of all its turns
 	first  int64            // index of its first turn
 	turns  int              // planned
 	next   int              // turn that is asked next
@@ -27,8 +28,8 @@ const finest = 3 * time.Millisecond
 
 // open begins conversation at.Index; ok is false where there are no more.
 func (r *run) open(at schedule.Arrival) (k *talk, ok bool) {
-	k = &talk{at: at}
-	k.first, k.turns, ok = r.Prompts.Conversation(at.Index)
+	k = &talk{at: at, to: r.to(at.Index)}
+	k.first, k.turns, ok = k.to.Prompts.Conversation(at.Index)
 	return k, ok
 }
 
@@ -37,7 +38,7 @@ func (r *run) open(at schedule.Arrival) (k *talk, ok bool) {
 func (r *run) turn(k *talk) prepared {
 	at := k.at
 	at.Index = k.first + int64(k.next)
-	q, ok := r.Prompts.At(at.Index, at.PromptTokens, at.OutputTokens)
+	q, ok := k.to.Prompts.At(at.Index, at.PromptTokens, at.OutputTokens)
 	if !ok {
 		return prepared{end: true}
 	}
@@ -46,10 +47,10 @@ func (r *run) turn(k *talk) prepared {
 	if q.PromptTokens > 0 {
 		q.PromptTokens += k.tokens
 	}
-	body, err := r.Dialect.Body(&q)
+	body, err := k.to.Dialect.Body(&q)
 	k.before, k.tokens = append(k.before, own), q.PromptTokens
 	k.next++
-	return prepared{at: at, q: q, body: body, talk: k, err: err}
+	return prepared{at: at, q: q, to: k.to, body: body, talk: k, err: err}
 }
 
 // goesOn hears the answer to the last turn out. False says that the conversation

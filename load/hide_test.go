@@ -14,9 +14,9 @@ func TestKeptPromptHidesSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{Job: Job{KeepText: true, Dialect: d, Record: unrecorded{}}, hide: hider([]string{"sk-12345"})}
+	r := &run{Job: Job{KeepText: true, Record: unrecorded{}}, hide: hider([]string{"sk-12345"})}
 	r.keep = keeper{r}
-	f := r.enter(prepared{q: workload.Request{Prompt: "you said sk-12345, I said no"}})
+	f := r.enter(prepared{to: &Target{Dialect: d}, q: workload.Request{Prompt: "you said sk-12345, I said no"}})
 	if want := "you said [secret], I said no"; f.prompt != want {
 		t.Errorf("kept %q, want %q", f.prompt, want)
 	}

@@ -199,9 +199,12 @@ func job(t *testing.T, url string, record Recorder, when schedule.Options) Job {
 		t.Fatal(err)
 	}
 	return Job{
-		Prompts: prompts, Schedule: plan, Dialect: chat(t, dialect.Options{Model: "m"}), Record: record,
+		Schedule: plan, Record: record,
+		Target: Target{
+			Prompts: prompts, Dialect: chat(t, dialect.Options{Model: "m"}), URL: url,
+			Header: http.Header{"Content-Type": {"application/json"}, "Accept-Encoding": {"identity"}},
+		},
 		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
-		URL:       url, Header: http.Header{"Content-Type": {"application/json"}, "Accept-Encoding": {"identity"}},
 	}
 }
 

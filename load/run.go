@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fermata/dialect"
 	"fermata/schedule"
 	"fermata/wire"
 	"fermata/workload"
@@ -36,15 +35,14 @@ type Prompts interface {
 // A Job is all that a run needs.
 type Job struct {
 	Options  Options
-	Prompts  Prompts
 	Schedule *schedule.Schedule
-	Dialect  dialect.Dialect
 	Record   Recorder
 
+	Target           // who is asked …
+	Targets []Target // … or several, whose conversations are the same
+	Route   Route    // among them
+
 	Transport func(wire.Clock) wire.Transport // made at time zero
-	URL       string
-	Header    http.Header
-	Target    string
 	KeepText  bool
 	Check     Check    // of measured answers; nil for none
 	Seed      uint64   // of waits before retries

@@ -22,13 +22,24 @@ type family interface {
 }
 
 // Evaluate judges a recording. It goes over the source once, and a second time
-// where there are too many values to keep for their percentiles; memory does not
-// grow with the recording beyond that. Samples may be nil.
+// where there are too many values to keep for their percentiles, and as often again
+// for each of several targets; memory does not grow with the recording beyond that. Samples may be nil.
 func Evaluate(src recording.Source, meta recording.Meta, samples []recording.Sample, opt Options) (*Result, error) {
 	opt, err := opt.settled()
 	if err != nil {
 		return nil, err
 	}
+	e, err := evaluateAll(src, meta, opt)
+	if err != nil {
+		return nil, err
+	}
+	r := e.result(samples)
+	r.Targets, err = byTarget(src, meta, opt, e.tally.targetNames())
+	return r, err
+}
+
+// evaluateAll shows all of a recording to all metrics.
+func evaluateAll(src recording.Source, meta recording.Meta, opt Options) (*evaluation, error) {
 	e := newEvaluation(meta, opt)
 	const first = recording.AllColumns &^ recording.Bytes
 	if err := e.pass(src, first, e.families); err != nil {
@@ -49,7 +60,7 @@ func Evaluate(src recording.Source, meta recording.Meta, samples []recording.Sam
 			return nil, err
 		}
 	}
-	return e.result(samples), nil
+	return e, nil
 }
 
 // stoppedByFailures is part of the reason that load gives for a run it stopped by

@@ -31,8 +31,18 @@ type Result struct {
 	SameEventShare *float64 `json:"same_event_share,omitempty"` // of decode tokens, those that came in the event of the token before
 	SameReadShare  *float64 `json:"same_read_share,omitempty"`  // … in the same socket read
 
+	Targets map[string]TargetResult `json:"targets,omitempty"` // by name, where there are several
+
 	Health   Health    `json:"health"`
 	Warnings []Warning `json:"warnings"`
+}
+
+// TargetResult is what can be claimed of one target, from its measured requests
+// alone.
+type TargetResult struct {
+	Outcomes map[string]int64 `json:"outcomes"`
+	Metrics  Metrics          `json:"metrics"`
+	SLO      []Verdict        `json:"slo"`
 }
 
 // Tool is what made the result.

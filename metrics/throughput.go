@@ -2,9 +2,11 @@ package metrics
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"fermata/recording"
 )
@@ -22,6 +24,7 @@ type tally struct {
 	firstDue, lastEnd int64 // of measured requests
 	outcomes, finish  map[string]int64
 	failures          map[failureClass]*Failure
+	targets           map[string]bool // that measured requests name
 	lateness          *series
 	flight            inFlight
 	atHalf, atEnd     int64 // requests due and not ended at the middle and the end of the window
@@ -100,6 +103,12 @@ func (y *tally) countMeasured(a *answer) {
 		y.retried++
 		y.earlierTries += n
 	}
+	if t.Target != "" && !y.targets[t.Target] {
+		if y.targets == nil {
+			y.targets = map[string]bool{}
+		}
+		y.targets[strings.Clone(t.Target)] = true
+	}
 	y.sessions.see(t)
 	y.outcomes[a.outcome]++
 	if t.FinishReason != "" {
@@ -163,6 +172,9 @@ func (y *tally) window(w *Window) {
 	}
 	w.Why = "from the first due time to the last end: the recording names no window"
 }
+
+// targetNames are the targets of measured requests, sorted.
+func (y *tally) targetNames() []string { return slices.Sorted(maps.Keys(y.targets)) }
 
 // see takes the lateness of a measured request in.
 func (y *tally) see(a *answer) {

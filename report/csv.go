@@ -73,6 +73,10 @@ func (c *longForm) result(r *metrics.Result) {
 	c.figure("load", "requests/s", "achieved", r.Load.AchievedRPS)
 	c.count("load", "requests", "sent", r.Load.Sent)
 	c.count("load", "requests", "measured", r.Load.Measured)
+	if r.Load.Retried > 0 {
+		c.count("load", "requests", "retried", r.Load.Retried)
+		c.count("load", "tries", "earlier_tries", r.Load.EarlierTries)
+	}
 	c.count("load", "requests", "in_flight_max", r.Load.InFlightMax)
 	c.figure("load", "requests", "in_flight_mean", r.Load.InFlightMean)
 	c.dist("lateness", r.Load.Lateness)
@@ -121,6 +125,14 @@ func (c *longForm) result(r *metrics.Result) {
 	c.figure("throughput", "tokens/s", "input_tokens", r.Throughput.InputTokensPerS)
 	c.fluid(r)
 	c.objectives(r)
+	for _, name := range slices.Sorted(maps.Keys(r.Targets)) {
+		t := r.Targets[name]
+		c.counts("targets/"+name+"/outcomes", t.Outcomes)
+		for _, m := range measures {
+			c.dist("targets/"+name+"/"+m.key, m.of(&t.Metrics))
+		}
+		c.verdicts("targets/"+name+"/", t.SLO)
+	}
 	c.figure("same_event_share", "1", "share", r.SameEventShare)
 	c.figure("same_read_share", "1", "share", r.SameReadShare)
 	c.health(&r.Health)
@@ -169,9 +181,14 @@ func (c *longForm) objectives(r *metrics.Result) {
 		c.figure(name, "tokens/s", "tokens", g.TokensS)
 		c.row(row{metric: name, unit: "1", stat: "share", value: &g.Share, low: g.ShareLow, high: g.ShareHigh})
 	}
-	for i := range r.SLO {
-		v := &r.SLO[i]
-		name := "slo/" + v.Objective
+	c.verdicts("", r.SLO)
+}
+
+// verdicts are those of all requests, or of one target.
+func (c *longForm) verdicts(prefix string, slo []metrics.Verdict) {
+	for i := range slo {
+		v := &slo[i]
+		name := prefix + "slo/" + v.Objective
 		c.row(row{metric: name, unit: v.Unit, stat: "value", value: v.Value, low: v.Low, high: v.High, status: v.Verdict})
 		if v.Share != nil {
 			c.row(row{metric: name, unit: "1", stat: "share", value: v.Share, low: v.ShareLow, high: v.ShareHigh, status: v.Verdict})

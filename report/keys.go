@@ -13,6 +13,7 @@ type key struct {
 var typeMeanings = []struct{ name, meaning string }{
 	{"Result", "What can be claimed from one recording."},
 	{"Tool", "What made the result."},
+	{"TargetResult", "What can be claimed of one of several targets, from its measured requests alone."},
 	{"Run", "What was run."},
 	{"Window", "The measured phase, half-open, in ns since time zero (the start of the schedule)."},
 	{"Load", "What was offered and what came of it."},
@@ -68,11 +69,16 @@ var keys = []key{
 	{"Result.slo", "", "One verdict an objective.", ""},
 	{"Result.same_event_share", "1", "Of the tokens after an answer's first, those that came in the event of the token before.", "no answer has a second token"},
 	{"Result.same_read_share", "1", "The same for the socket read of the token before.", "no answer has a second token"},
+	{"Result.targets", "", "The targets of a run that has several, by name.", "the run has one"},
 	{"Result.health", "", "The instrument.", ""},
 	{"Result.warnings", "", "What a careful reader must know.", ""},
 
 	{"Tool.name", "", "fermata.", ""},
 	{"Tool.version", "", "Version of the tool.", ""},
+
+	{"TargetResult.outcomes", "requests", "Its measured requests by outcome, as `outcomes`.", ""},
+	{"TargetResult.metrics", "", "Its distributions.", ""},
+	{"TargetResult.slo", "", "The run's objectives, judged by its requests.", ""},
 
 	{"Run.name", "", "Name that was given to the run.", notTold},
 	{"Run.target", "", "Address that was measured.", notTold},

@@ -19,6 +19,7 @@ func single(r *metrics.Result) *page {
 	if len(r.SLO) > 0 || len(r.Goodput) > 0 {
 		p.add(judgements(r))
 	}
+	p.add(targets(r))
 	p.add(outcomes(r))
 
 	times, freezes, speeds := namedOf(&r.Metrics, timing), namedOf(&r.Metrics, freezing), namedOf(&r.Metrics, speed)
@@ -84,7 +85,11 @@ func loadText(r *metrics.Result) string {
 	if l.InFlightMean != nil {
 		flight += ", " + term.Number(*l.InFlightMean, false) + " on average"
 	}
-	return joined(" · ", rate, term.Count(l.Sent)+" of "+term.Count(l.Measured)+" measured requests sent", flight)
+	retried := ""
+	if l.Retried > 0 {
+		retried = term.Count(l.Retried) + " of them tried again"
+	}
+	return joined(" · ", rate, term.Count(l.Sent)+" of "+term.Count(l.Measured)+" measured requests sent", retried, flight)
 }
 
 func windowText(w *metrics.Window) string {

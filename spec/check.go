@@ -63,7 +63,7 @@ func (r *Run) report(doc *conf.Doc) {
 		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path == "rate" })
 	}
 	doc.Report("schedule", found)
-	doc.Report("target", r.checkTarget())
+	r.reportTargets(doc)
 	doc.Report("workload", r.checkWorkload())
 	doc.Report("load", r.checkLoad())
 	doc.Report("check", r.Check.Check())
@@ -82,9 +82,8 @@ func (r *Run) reportJudging(doc *conf.Doc) {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (r *Run) checkTarget() []conf.Problem {
+func (t *Target) check() []conf.Problem {
 	var found problems
-	t := &r.Target
 	u, err := parseURL(t.URL)
 	switch {
 	case err != nil:

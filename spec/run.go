@@ -27,6 +27,8 @@ import (
 type Run struct {
 	Name     string            `yaml:"name"` // part of the run's folder name
 	Target   Target            `yaml:"target"`
+	Targets  []Candidate       `yaml:"targets"`    // several in one run, instead of Target
+	Among    string            `yaml:"interleave"` // how requests go to them: random (default) or block
 	Workload workload.Options  `yaml:"workload"`
 	Schedule schedule.Options  `yaml:"schedule"`
 	Load     load.Options      `yaml:"load"`
@@ -49,6 +51,19 @@ type Target struct {
 	Headers    map[string]string `yaml:"headers"`      // sent with every request; values are never saved
 	HeadersEnv map[string]string `yaml:"headers_env"`  // header name to environment variable
 }
+
+// A Candidate is one of several targets.
+type Candidate struct {
+	Name   string  `yaml:"name"`   // in column target and in results
+	Weight float64 `yaml:"weight"` // its share of the requests beside those of the others; default 1
+	Target `yaml:",inline"`
+}
+
+// How requests go to several targets.
+const (
+	Random = "random" // each by itself, by the weights
+	Block  = "block"  // each block of requests to every target as often as its weight says
+)
 
 // Judging says how the recording is judged.
 type Judging struct {
@@ -128,7 +143,16 @@ func (r *Run) fill(doc *conf.Doc) {
 		fillWarmup(&r.Schedule)
 	}
 	r.Workload = r.Workload.Filled()
-	defaults(&r.Target.API, impliedAPI(r.Target.URL))
+	if len(r.Targets) == 0 {
+		defaults(&r.Target.API, impliedAPI(r.Target.URL))
+	} else {
+		defaults(&r.Among, Random)
+	}
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		defaults(&t.API, impliedAPI(t.URL))
+		defaults(&t.Weight, 1)
+	}
 	defaults(&r.Load.Timeout, 10*time.Minute)
 	defaults(&r.Load.SilenceTimeout, time.Minute)
 	if len(r.Judging.TargetGap) == 0 {
@@ -220,15 +244,14 @@ func nanoseconds(ds []time.Duration) []int64 {
 }
 
 // YAML is the run file that says the same with every default filled in. The
-// values of headers, and user names, passwords and keys inside the URL, are
+// values of headers, and user names, passwords and keys inside URLs, are
 // replaced by Removed; Read refuses a file with one of those and says so.
 func (r *Run) YAML() []byte {
 	safe := *r
-	safe.Target.URL = r.PublicURL()
-	safe.Target.Body, _ = withoutSecrets(r.Target.Body).(map[string]any)
-	safe.Target.Headers = map[string]string{}
-	for name := range r.Target.Headers {
-		safe.Target.Headers[name] = Removed
+	safe.Target = r.Target.public()
+	safe.Targets = slices.Clone(r.Targets)
+	for i := range safe.Targets {
+		safe.Targets[i].Target = safe.Targets[i].public()
 	}
 	data, err := conf.Write(safe)
 	if err != nil {

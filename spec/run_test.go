@@ -179,6 +179,8 @@ var roundTrip = map[string]string{
 	"load.timeout":         "1h",
 	"load.silence_timeout": "1500ms",
 	"load.stop_if_failed":  "50%",
+	"targets":              `[{name: a, url: "http://h:1", model: m}, {name: "b c", weight: 2, url: "http://h:2/v1/completions", headers_env: {X-Team: TEAM}}]`,
+	"interleave":           "block",
 	"load.retries":         "2",
 	"load.wait_ready":      "2m",
 	"slo":                  `["ttft<=2s and tbt.p99<=100ms @99%", "e2e<=20s"]`,
@@ -206,6 +208,9 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 			continue
 		}
 		sets := []conf.Setting{{Path: "target.url", Value: "http://h:1"}}
+		if key == "interleave" || key == "targets" {
+			sets[0] = conf.Setting{Path: "targets", Value: "[{name: a, url: 'http://h:1'}]"}
+		}
 		switch key {
 		case "schedule.rate", "schedule.file", "schedule.concurrency", "schedule.ramp":
 		case "schedule.steps":

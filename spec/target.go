@@ -98,8 +98,10 @@ func (r *Run) Endpoint(path string) (string, error) {
 }
 
 // PublicURL is the target's URL without user name, password and keys.
-func (r *Run) PublicURL() string {
-	u, err := parseURL(r.Target.URL)
+func (r *Run) PublicURL() string { return publicURL(r.Target.URL) }
+
+func publicURL(text string) string {
+	u, err := parseURL(text)
 	if err != nil {
 		return ""
 	}
@@ -118,6 +120,18 @@ func (r *Run) PublicURL() string {
 		}
 	}
 	return u.String()
+}
+
+// public is the target with Removed for everything secret.
+func (t Target) public() Target {
+	t.URL = publicURL(t.URL)
+	t.Body, _ = withoutSecrets(t.Body).(map[string]any)
+	headers := map[string]string{}
+	for name := range t.Headers {
+		headers[name] = Removed
+	}
+	t.Headers = headers
+	return t
 }
 
 // wasRemoved says that u comes from a saved file and lacks its secrets.
