@@ -46,18 +46,12 @@ func worthAnother(t *recording.Trace) bool {
 }
 
 // again is the next try of a request, once it may leave; nil says that the run was
-// stopped first, so that the try before was the last.
+// over first, so that the try before was the last.
 func (r *run) again(f *flight) *flight {
-	timer := time.NewTimer(r.pause(f))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.halt:
-	}
-	if !r.admit() {
+	was := &f.trace
+	if !r.sitOut(r.pause(f), was.Phase) || !r.admit() {
 		return nil
 	}
-	was := &f.trace
 	next := &flight{to: f.to, body: f.body, prompt: f.prompt}
 	next.trace = recording.Trace{
 		Index: was.Index, Try: was.Try + 1, Session: was.Session, Turn: was.Turn, Turns: was.Turns, Phase: was.Phase,
@@ -68,6 +62,26 @@ func (r *run) again(f *flight) *flight {
 	r.arm(next, f.heard)
 	_ = r.keep.Begin(&next.trace)
 	return next
+}
+
+// sitOut waits; false says that nobody waits for the request any longer: the run
+// was stopped, or no measured request is left and this is none.
+func (r *run) sitOut(wait time.Duration, phase recording.Phase) bool {
+	for end := r.clock.Now() + int64(wait); ; {
+		left := time.Duration(end - r.clock.Now())
+		switch {
+		case r.halted(), phase != recording.Measured && r.drained():
+			return false
+		case left <= 0:
+			return true
+		}
+		timer := time.NewTimer(min(left, thinkSlice))
+		select {
+		case <-timer.C:
+		case <-r.halt:
+		}
+		timer.Stop()
+	}
 }
 
 // pause is how long a request waits for its next try.

@@ -158,14 +158,19 @@ func TestStopWhileWaiting(t *testing.T) {
 // Nobody waits for the tries of requests that are not measured.
 func TestDrainWaitsForNoTries(t *testing.T) {
 	t.Parallel()
-	s := &teller{fails: func(n int) bool { return n <= 2 }, after: "3600"}
-	j := job(t, s.start(t)+"/v1/chat/completions", newTape(), schedule.Options{Kind: schedule.Constant, Rate: 100, Requests: 6, Warmup: "2", Drain: "quiet"})
-	j.Options.Retries = 1
-	end, r := offer(t, j)
-	if end.Interrupted != "" || end.Live.MeasuredDone != 6 || len(r.traces) != 8 {
-		t.Errorf("%+v, %d tries", end, len(r.traces))
+	for _, when := range []schedule.Options{
+		{Kind: schedule.Constant, Rate: 100, Requests: 6, Warmup: "2", Drain: "quiet"},
+		{Concurrency: 2, Requests: 6, Warmup: "2", Drain: "quiet"},
+	} {
+		s := &teller{fails: func(n int) bool { return n == 1 }, after: "3600"}
+		j := job(t, s.start(t)+"/v1/chat/completions", newTape(), when)
+		j.Options.Retries = 1
+		end, r := offer(t, j)
+		if end.Interrupted != "" || end.Live.MeasuredDone != 6 || len(r.traces) != 8 {
+			t.Errorf("%+v, %d tries", end, len(r.traces))
+		}
+		r.tried(t)
 	}
-	r.tried(t)
 }
 
 // A conversation goes on from the last try of a turn.

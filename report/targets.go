@@ -19,11 +19,12 @@ func targets(r *metrics.Result) block {
 		{head: "requests"},
 		{head: "ok"},
 		{head: "TTFT p50"},
+		{head: "p90", name: "TTFT p90", drop: 1},
 		{head: "p99", name: "TTFT p99"},
-		{head: "TBT p50", drop: 1},
+		{head: "TBT p50", drop: 2},
 		{head: "p99", name: "TBT p99"},
 		{head: "TPOT p50"},
-		{head: "silence p99", name: "longest silence p99", drop: 2},
+		{head: "silence p99", name: "longest silence p99", drop: 3},
 		{head: "objectives", left: true, flex: true},
 	}}}
 	for _, name := range slices.Sorted(maps.Keys(r.Targets)) {
@@ -39,7 +40,7 @@ func targets(r *metrics.Result) block {
 		m := &t.Metrics
 		b.table.rows = append(b.table.rows, []cell{
 			text(term.Plain(name)), text(term.Count(measured)), good,
-			quantileCell("ns", m.TTFTDue, 0.5), quantileCell("ns", m.TTFTDue, 0.99),
+			quantileCell("ns", m.TTFTDue, 0.5), quantileCell("ns", m.TTFTDue, 0.9), quantileCell("ns", m.TTFTDue, 0.99),
 			quantileCell("ns", m.TBT, 0.5), quantileCell("ns", m.TBT, 0.99), quantileCell("ns", m.TPOT, 0.5),
 			quantileCell("ns", m.GapLongest, 0.99), verdicts(t.SLO),
 		})
