@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func (t *target) dialect() (dialect.Dialect, error) { return dialect.New(t.optio
 
 // headerFor is the header of a request with a purpose of its own.
 func (t *target) headerFor(purpose string) http.Header {
-	h := t.header.Clone()
+	h := load.FillHeader(t.header, purpose, purpose, strconv.FormatUint(t.spec.Seed, 10)).Clone()
 	h.Set(purposeHeader, purpose)
 	return h
 }

@@ -1,9 +1,11 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"fermata/recording"
@@ -14,13 +16,14 @@ import (
 
 // A prepared request stands ready before it is due.
 type prepared struct {
-	at   schedule.Arrival
-	q    workload.Request
-	to   *Target
-	body []byte
-	talk *talk // that it is a turn of; nil for a request that stands alone
-	end  bool  // the workload has no more
-	err  error
+	at     schedule.Arrival
+	q      workload.Request
+	to     *Target
+	header http.Header
+	body   []byte
+	talk   *talk // that it is a turn of; nil for a request that stands alone
+	end    bool  // the workload has no more
+	err    error
 }
 
 // aheadOf is how many requests stand ready: enough that building a body never
@@ -94,13 +97,21 @@ func (r *run) build(at schedule.Arrival) prepared {
 		return prepared{end: true}
 	}
 	body, err := to.Dialect.Body(&q)
-	return prepared{at: at, q: q, to: to, body: body, err: err}
+	return prepared{at: at, q: q, to: to, header: r.header(to, &q, &at), body: body, err: err}
+}
+
+// header is what goes out with a request. One that belongs to no session is a
+// session of its own.
+func (r *run) header(to *Target, q *workload.Request, at *schedule.Arrival) http.Header {
+	index := strconv.FormatInt(at.Index, 10)
+	return FillHeader(to.Header, index, cmp.Or(q.Session, at.Session, index), strconv.FormatUint(r.Seed, 10))
 }
 
 // A flight is one request from its due time to its end.
 type flight struct {
 	answer
 	to      *Target
+	header  http.Header
 	body    []byte
 	prompt  string
 	started int64
@@ -114,13 +125,10 @@ func (r *run) begin(p prepared) {
 
 // enter makes the request due.
 func (r *run) enter(p prepared) *flight {
-	f := &flight{to: p.to, body: p.body}
+	f := &flight{to: p.to, header: p.header, body: p.body}
 	t := &f.trace
 	t.Index, t.Due, t.Phase = p.at.Index, p.at.Due, recording.Phase(p.at.Phase)
-	t.Session, t.Turn, t.Target = p.q.Session, p.q.Turn, p.to.Name
-	if t.Session == "" {
-		t.Session = p.at.Session
-	}
+	t.Session, t.Turn, t.Target = cmp.Or(p.q.Session, p.at.Session), p.q.Turn, p.to.Name
 	if p.talk != nil && t.Session != "" {
 		t.Turns = recording.Some(int32(p.talk.turns))
 	}
@@ -181,7 +189,7 @@ func (r *run) exchange(f *flight) {
 	r.mu.Lock()
 	r.inFlight[f] = struct{}{}
 	r.mu.Unlock()
-	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.to.Header, Body: f.body}, &f.answer)
+	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.header, Body: f.body}, &f.answer)
 	r.mu.Lock()
 	delete(r.inFlight, f)
 	r.mu.Unlock()

@@ -50,7 +50,7 @@ func (r *run) turn(k *talk) prepared {
 	body, err := k.to.Dialect.Body(&q)
 	k.before, k.tokens = append(k.before, own), q.PromptTokens
 	k.next++
-	return prepared{at: at, q: q, to: k.to, body: body, talk: k, err: err}
+	return prepared{at: at, q: q, to: k.to, header: r.header(k.to, &q, &at), body: body, talk: k, err: err}
 }
 
 // goesOn hears the answer to the last turn out. False says that the conversation

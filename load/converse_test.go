@@ -31,6 +31,7 @@ type teller struct {
 	mu     sync.Mutex
 	n      int
 	bodies []map[string]json.RawMessage
+	where  []string // header x-where
 }
 
 func (s *teller) Models() []string { return []string{"m"} }
@@ -80,6 +81,7 @@ func (s *teller) start(t *testing.T) string {
 		}
 		s.mu.Lock()
 		s.bodies = append(s.bodies, body)
+		s.where = append(s.where, r.Header.Get("X-Where"))
 		s.n++
 		r.Header.Set("X-Number", fmt.Sprint(s.n))
 		s.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"fermata/load"
 )
 
 // Removed stands in saved run files where a value was secret.
@@ -249,6 +251,23 @@ func (r *Run) Credentials(getenv func(string) string) (key string, headers map[s
 // from messages; it is removed from files whatever its length.
 const fewestSecret = 4
 
+// aroundPlaceholders are the parts of a header's value that stay the same from
+// request to request; none where that is all of it.
+func aroundPlaceholders(value string) []string {
+	parts := []string{value}
+	for _, p := range load.Placeholders {
+		var finer []string
+		for _, part := range parts {
+			finer = append(finer, strings.Split(part, p)...)
+		}
+		parts = finer
+	}
+	if len(parts) == 1 {
+		return nil
+	}
+	return slices.DeleteFunc(parts, func(s string) bool { return len(strings.TrimSpace(s)) < fewestSecret })
+}
+
 // bodySecrets are the texts of body fields that sound secret.
 func bodySecrets(v any) []string {
 	var found []string
@@ -281,6 +300,7 @@ func (r *Run) Secrets(key string, headers map[string]string) []string {
 		if _, token, ok := strings.Cut(value, " "); ok { // Bearer TOKEN
 			secrets = append(secrets, token)
 		}
+		secrets = append(secrets, aroundPlaceholders(value)...)
 	}
 	secrets = append(secrets, bodySecrets(r.Target.Body)...)
 	if u, err := parseURL(r.Target.URL); err == nil {

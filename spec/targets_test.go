@@ -2,6 +2,7 @@ package spec
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -87,5 +88,20 @@ func TestDocsTargetsAreRead(t *testing.T) {
 	r, err := Read("docs/spec.md", []byte("targets:"+example), nil)
 	if !ok || err != nil || len(r.Targets) != 2 {
 		t.Errorf("%v: %v", ok, err)
+	}
+}
+
+// What surrounds a placeholder is secret by itself: no message holds the value as it
+// was written.
+func TestSecretsAroundPlaceholders(t *testing.T) {
+	r := read(t, base)
+	got := r.Secrets("", map[string]string{"X-Session": "Bearer hunter2-{index}/{session}-hunter3{seed}", "X-Plain": "{seed}", "X-Whole": "hunter4"})
+	for _, want := range []string{"Bearer hunter2-", "-hunter3", "hunter4"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is not among %q", want, got)
+		}
+	}
+	if slices.Contains(got, "/") {
+		t.Errorf("too short to hide: %q", got)
 	}
 }
