@@ -47,7 +47,7 @@ func asking(t *testing.T, file string, env map[string]string) (*Done, []string, 
 // itself.
 func TestTwoTargets(t *testing.T) {
 	t.Parallel()
-	const keyA, keyB = "sk-aaa-4711-secret", "sk-bbb-0815-secret"
+	const keyA, keyB = "sk-aaa-zqxvwk-secret", "sk-bbb-jgyzqh-secret"
 	a := guarded(t, keyA, "{ttft: 2ms, gap: 1ms, tokens: max}")
 	b := guarded(t, keyB, "{ttft: 80ms, gap: 1ms, tokens: max, overhead: 40, fail: {every: 5, message: "+keyB+"}}")
 	done, said, err := asking(t, fmt.Sprintf(`
@@ -105,7 +105,7 @@ seed: 4
 			return err
 		}
 		data, err := os.ReadFile(filepath.Join(done.Dir, path))
-		for _, part := range []string{"4711", "0815"} {
+		for _, part := range []string{"zqxvwk", "jgyzqh"} {
 			if bytes.Contains(data, []byte(part)) {
 				t.Errorf("%s holds a key", path)
 			}

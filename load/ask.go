@@ -111,7 +111,7 @@ func (r *run) header(to *Target, q *workload.Request, at *schedule.Arrival) http
 type flight struct {
 	answer
 	to      *Target
-	header  http.Header
+	sends   http.Header
 	body    []byte
 	prompt  string
 	started int64
@@ -125,7 +125,7 @@ func (r *run) begin(p prepared) {
 
 // enter makes the request due.
 func (r *run) enter(p prepared) *flight {
-	f := &flight{to: p.to, header: p.header, body: p.body}
+	f := &flight{to: p.to, sends: p.header, body: p.body}
 	t := &f.trace
 	t.Index, t.Due, t.Phase = p.at.Index, p.at.Due, recording.Phase(p.at.Phase)
 	t.Session, t.Turn, t.Target = cmp.Or(p.q.Session, p.at.Session), p.q.Turn, p.to.Name
@@ -189,7 +189,7 @@ func (r *run) exchange(f *flight) {
 	r.mu.Lock()
 	r.inFlight[f] = struct{}{}
 	r.mu.Unlock()
-	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.header, Body: f.body}, &f.answer)
+	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.sends, Body: f.body}, &f.answer)
 	r.mu.Lock()
 	delete(r.inFlight, f)
 	r.mu.Unlock()

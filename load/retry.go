@@ -52,7 +52,7 @@ func (r *run) again(f *flight) *flight {
 	if !r.sitOut(r.pause(f), was.Phase) || !r.admit() {
 		return nil
 	}
-	next := &flight{to: f.to, header: f.header, body: f.body, prompt: f.prompt}
+	next := &flight{to: f.to, sends: f.sends, body: f.body, prompt: f.prompt}
 	next.trace = recording.Trace{
 		Index: was.Index, Try: was.Try + 1, Session: was.Session, Turn: was.Turn, Turns: was.Turns, Phase: was.Phase,
 		Target: was.Target, Due: was.Due,
@@ -86,7 +86,7 @@ func (r *run) sitOut(wait time.Duration, phase recording.Phase) bool {
 
 // pause is how long a request waits for its next try.
 func (r *run) pause(f *flight) time.Duration {
-	if wait, ok := retryAfter(f.header, time.Now()); ok {
+	if wait, ok := retryAfter(f.answer.header, time.Now()); ok {
 		return min(wait, mostWait)
 	}
 	return backOff(r.Seed, f.trace.Index, f.trace.Try)

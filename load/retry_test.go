@@ -97,10 +97,10 @@ func TestTriesEnd(t *testing.T) {
 	}
 }
 
-// A server says how long to wait; meanwhile the place in flight is another's.
+// A server says how long to wait, longer here than any first back-off; meanwhile the place in flight is another's.
 func TestRetryAfterIsKept(t *testing.T) {
 	t.Parallel()
-	s := &teller{fails: func(n int) bool { return n == 1 }, after: "0.3"}
+	s := &teller{fails: func(n int) bool { return n == 1 }, after: "0.8"}
 	j := job(t, s.start(t)+"/v1/chat/completions", newTape(), schedule.Options{Kind: schedule.All, Requests: 2})
 	j.Options.Retries, j.Options.MaxInFlight = 1, 1
 	_, r := offer(t, j)
@@ -108,7 +108,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 		switch {
 		case tries[len(tries)-1].Outcome != recording.OK:
 			t.Errorf("request %d: %s", index, tries[len(tries)-1].Outcome)
-		case len(tries) == 2 && tries[1].Sent.V-tries[0].End.V < 300*ms:
+		case len(tries) == 2 && tries[1].Sent.V-tries[0].End.V < 800*ms:
 			t.Errorf("tried again after %d ns", tries[1].Sent.V-tries[0].End.V)
 		case len(tries) == 2:
 			if other := r.tried(t)[1-index][0]; other.End.V > tries[1].Sent.V {

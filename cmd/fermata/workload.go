@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -45,12 +46,10 @@ together, what filters dropped, and when requests would come. Nothing is sent.`,
 		if err != nil {
 			return err
 		}
-		// Whom to ask, and how fast, does not matter here.
-		sets = append([]conf.Setting{{Path: "target.url", Value: "http://127.0.0.1:8000", From: "the default URL"}}, sets...)
-		if len(args) == 0 {
+		if len(args) == 0 { // how fast does not matter here
 			sets = append(sets, conf.Setting{Path: "schedule.rate", Value: "1", From: "the default rate"})
 		}
-		r, err := readSpec(args, sets, true)
+		r, err := readUntargeted(args, sets)
 		if err != nil {
 			return err
 		}
@@ -66,6 +65,22 @@ together, what filters dropped, and when requests would come. Nothing is sent.`,
 		return err
 	}
 	return c
+}
+
+// readUntargeted reads a run whose target does not matter: where it has none, or
+// no whole one, any will do, unless it has several.
+func readUntargeted(args []string, sets []conf.Setting) (*spec.Run, error) {
+	url := conf.Setting{Path: "target.url", Value: "http://127.0.0.1:8000", From: "the default URL"}
+	r, err := readSpec(args, append([]conf.Setting{url}, sets...), true)
+	if err == nil || len(args) == 0 {
+		return r, err
+	}
+	own, ownErr := readSpec(args, sets, true)
+	var mistakes, ownMistakes conf.Mistakes
+	if ownErr == nil || errors.As(err, &mistakes) && errors.As(ownErr, &ownMistakes) && len(ownMistakes) < len(mistakes) {
+		return own, ownErr
+	}
+	return r, err
 }
 
 // isAsking says that a flag is about what is asked.
