@@ -89,7 +89,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := prompts.Rounds(); n > 0 {
+	if n := rounds(all); n > 0 {
 		o.Say("the data set was started over %d times: its prompts were asked again", n)
 	}
 	if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
