@@ -76,7 +76,7 @@ func TestSessionsAreCounted(t *testing.T) {
 		settings["workload.turns"], settings["workload.input"], settings["workload.output"] = "4", "12", "3"
 		settings["schedule.requests"], settings["schedule.warmup"] = "40", "8"
 		done, rows, _ := talked(t, settings)
-		want := metrics.Sessions{}
+		want, failed := metrics.Sessions{}, int64(0)
 		seen := map[string]int32{}
 		for _, tr := range rows {
 			if tr.Turns != recording.Some[int32](4) || tr.Turn != seen[tr.Session] {
@@ -88,13 +88,16 @@ func TestSessionsAreCounted(t *testing.T) {
 			if tr.Turn == 0 {
 				want.Started++
 			}
+			if tr.Outcome == recording.HTTPError {
+				failed++ // about every fifth; which ones depends on who comes first
+			}
 			if tr.Outcome == recording.HTTPError && tr.Turn < 3 {
 				want.EndedEarly++
 				want.TurnsUnsent += 3 - int64(tr.Turn)
 			}
 		}
 		r := done.Result
-		if d := cmp.Diff(&want, r.Sessions); d != "" || want.EndedEarly == 0 || r.Load.Measured != 40 || r.Outcomes["http_error"] != 8 {
+		if d := cmp.Diff(&want, r.Sessions); d != "" || want.EndedEarly == 0 || r.Load.Measured != 40 || r.Outcomes["http_error"] != failed {
 			t.Errorf("%v: %d measured, outcomes %v; sessions: %s", settings, r.Load.Measured, r.Outcomes, d)
 		}
 		again, err := Judge(done.Dir, nil, "test")
