@@ -37,7 +37,7 @@ fuzz: ## each fuzz test for FUZZTIME
 			echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; done; done
 
 bench: ## speed of metrics, recording and parsing, in tokens a second
-	$(GO) test -run '^$$' -bench . -benchmem ./metrics ./recording ./dialect ./internal/sse
+	$(GO) test -run '^$$' -bench . -benchmem ./metrics ./recording ./experiment ./dialect ./internal/sse
 
 slow: ## the tests that take minutes
 	FERMATA_SLOW=1 $(GO) test -count=1 -timeout 30m ./...
