@@ -107,7 +107,8 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 // pass shows every measured request to the families; the first one also counts.
 func (e *evaluation) pass(src recording.Source, want recording.Columns, families []family) error {
 	var tried chain
-	for t := range e.traces(src, want, &tried) {
+	var t recording.Trace // one for all: a pointer to it is kept while the families look
+	for t = range e.traces(src, want, &tried) {
 		measured, err := inMeasured(&t)
 		if err != nil {
 			return err
