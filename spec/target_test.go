@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"fermata/internal/conf"
 )
 
 func TestEndpoint(t *testing.T) {
@@ -129,6 +131,20 @@ func TestKeyFile(t *testing.T) {
 		key, _, err := r.Credentials(none)
 		if key != want || (want == "") != (err != nil) {
 			t.Errorf("%q gives %q, %v", content, key, err)
+		}
+	}
+}
+
+// What the workload and the instrument decide is not for the body to override.
+func TestBodyIsOurs(t *testing.T) {
+	for _, name := range []string{"model", "messages", "prompt", "stream"} {
+		sets := []conf.Setting{
+			{Path: "target.url", Value: "http://h:1"},
+			{Path: "schedule.rate", Value: "1"},
+			{Path: "target.body", Value: "{" + name + ": x}", From: "--set target.body"},
+		}
+		if _, err := Read("", nil, sets); err == nil || !strings.Contains(err.Error(), "target.body."+name+": cannot be given") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func TestFormatErrors(t *testing.T) {
 		{`{"timestamp":0,"input_length":-1,"output_length":5}`, "", "line 1: a length must be between"},
 		{`{"timestamp":-1,"input_length":1,"output_length":5}`, "", "line 1: timestamp must be between 0"},
 		{`{"timestamp":0,"input_length":1,"output_length":5,"hash_ids":[-1]}`, "", "line 1: a hash id must not be negative"},
-		{"[\n" + share + ",\n" + `{"conversations":7}` + "\n]", "", "line 3: json: cannot unmarshal number"},
+		{"[\n" + share + ",\n" + `{"conversations":7}` + "\n]", "", "line 3: conversations must be a list, not number"},
 		{"[\n" + share + ",\n{\"conversations\":[\n", "", "line 3: the object that begins here is never closed"},
 		{"[\n" + share + ",\n\n", "", "line 4: the file ends before the array's closing ]"},
 		{"[\n" + share + ",\n  oops\n]", "", "line 3: invalid character 'o'"},
@@ -166,7 +166,7 @@ func TestSkipBad(t *testing.T) {
 		{good + "what?\n" + good + `{"prompt":` + "\n" + good, 3, 2, "line 2: invalid character 'w' looking for beginning of value"},
 		{`{"prompt` + "\n" + `{"conversations":[{"from":"human","value":"a"}]}`, 1, 1, "line 1: the JSON object is cut off"},
 		{"prompt_tokens,output_tokens\n1,2\n1\n3,4\n", 2, 1, "line 3: 1 fields, where the header has 2"},
-		{`[{"conversations":[{"from":"human","value":"a"}]},` + "\n" + `{"conversations":{}},{"conversations":[{"from":"human","value":"b"}]}]`, 2, 1, "line 2: json: cannot unmarshal object"},
+		{`[{"conversations":[{"from":"human","value":"a"}]},` + "\n" + `{"conversations":{}},{"conversations":[{"from":"human","value":"b"}]}]`, 2, 1, "line 2: conversations must be a list, not object"},
 		{good + `{"prompt":"b","at_s":1}` + "\n" + good, 2, 1, "line 2 has at_s and line 1 has none"},
 		{good + good, 2, 0, ""},
 	} {

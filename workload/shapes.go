@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -113,7 +114,7 @@ func parseOwn(line []byte) (item, error) {
 		if text, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 			err = fmt.Errorf("unknown field %s; a row has prompt or messages, and may have prompt_tokens, output_tokens, at_s, session, think_s, tools, tool_choice, response_format and body", text)
 		}
-		return item{}, err
+		return item{}, plain(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return item{}, errors.New("more than one JSON object")
@@ -269,7 +270,7 @@ func parseShareGPT(data []byte) (item, error) {
 		} `json:"conversations"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return item{}, err
+		return item{}, plain(err)
 	}
 	if r.Conversations == nil {
 		return item{}, errors.New("no conversations in it")
@@ -300,7 +301,7 @@ func parseLMSys(data []byte) (item, error) {
 		} `json:"conversation"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return item{}, err
+		return item{}, plain(err)
 	}
 	if r.Conversation == nil {
 		return item{}, errors.New("no conversation in it")
@@ -322,7 +323,7 @@ func parseArxiv(data []byte) (item, error) {
 		AbstractText []string `json:"abstract_text"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return item{}, err
+		return item{}, plain(err)
 	}
 	abstract := strings.NewReplacer("<S>", "", "</S>", "").Replace(strings.Join(r.AbstractText, " "))
 	return article(r.Article+strings.Join(r.ArticleText, " "), r.Abstract+strings.TrimSpace(abstract)), nil
@@ -347,7 +348,7 @@ func parseMooncake(data []byte) (item, error) {
 		HashIDs      []int64  `json:"hash_ids"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return item{}, err
+		return item{}, plain(err)
 	}
 	if r.Timestamp == nil {
 		return item{}, errors.New("timestamp is missing")
@@ -365,4 +366,29 @@ func parseMooncake(data []byte) (item, error) {
 		timed: true, due: due, promptTokens: r.InputLength, outputTokens: r.OutputLength, hashes: r.HashIDs,
 		empty: r.InputLength == 0 || r.OutputLength == 0,
 	}, err
+}
+
+// plain is an error of encoding/json for people: which field, and what it should
+// have been.
+func plain(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	want := "a number"
+	switch wrong.Type.Kind() {
+	case reflect.String:
+		want = "text"
+	case reflect.Int32, reflect.Int64:
+		want = "a whole number"
+	case reflect.Slice:
+		want = "a list"
+	case reflect.Map, reflect.Struct:
+		want = "an object"
+	}
+	name := wrong.Field
+	if name == "" {
+		name = "the row"
+	}
+	return fmt.Errorf("%s must be %s, not %s", name, want, strings.TrimPrefix(wrong.Value, "number "))
 }
