@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"context"
 	"encoding/csv"
 	"os"
 	"path/filepath"
@@ -9,53 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"fermata/internal/conf"
 	"fermata/recording"
-	"fermata/serve"
-	"fermata/spec"
 )
 
 // played runs the settings against a server that answers at once, and gives the
 // recording's rows.
 func played(t *testing.T, settings map[string]string) []recording.Trace {
 	t.Helper()
-	engine, err := serve.NewScript("test.yaml", []byte("models:\n  m: {ttft: 1ms, gap: 1ms, per_chunk: 200, tokens: max}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := serve.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- serve.New(engine, serve.Options{}).Serve(ctx, ln) }()
-	defer func() { stop(); <-served }()
-
-	sets := []conf.Setting{{Path: "target.url", Value: "http://" + ln.Addr().String()}, {Path: "target.model", Value: "m"}}
-	for path, value := range settings {
-		sets = append(sets, conf.Setting{Path: path, Value: value})
-	}
-	s, err := spec.Read("", nil, sets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	if _, err := Run(t.Context(), s, Options{Out: dir, Version: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := recording.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Close()
-	var rows []recording.Trace
-	for tr := range rec.Traces(recording.Times) {
-		rows = append(rows, tr.Clone())
-	}
-	if err := rec.Err(); err != nil {
-		t.Fatal(err)
-	}
+	_, rows, _ := ran(t, "{ttft: 1ms, gap: 1ms, per_chunk: 200, tokens: max}", settings)
 	return rows
 }
 

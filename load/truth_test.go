@@ -33,36 +33,54 @@ func TestEveryStampAgainstTheTruth(t *testing.T) {
 	} {
 		for _, streams := range []int{1, 4} {
 			t.Run(c.name, func(t *testing.T) {
-				url, truth := scripted(t, c.model)
-				j := job(t, url, newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: streams, Requests: int64(2 * streams), Warmup: "0", Drain: "quiet"})
-				j.Dialect = chat(t, dialect.Options{Model: "m", Body: each})
-				j.Prompts = long{j.Prompts, int32(c.events) * c.perEvent}
-				var clock wire.Clock
-				j.Started = func(c wire.Clock) { clock = c }
-				_, r := offer(t, j)
-				// The server tells wall-clock time, which may be adjusted under way.
-				drift := time.Now().UnixNano() - clock.ZeroWallNs() - clock.Now()
-				drift = max(drift, -drift) + 1000
-				lines := map[string]serve.Truth{}
-				for _, line := range truth.wait(t, len(r.traces)) {
-					lines[line.ID] = line
-				}
-				b := bounds{zero: clock.ZeroWallNs(), drift: drift}
-				for i := range r.traces {
-					tr := &r.traces[i]
-					line, ok := lines[tr.ResponseID]
-					if !ok || tr.Outcome != recording.OK || tr.Len() != c.events || len(line.Events) != c.events {
-						t.Fatalf("request %d: %s %q, %d arrivals of %d events", tr.Index, tr.Outcome, tr.Error, tr.Len(), len(line.Events))
+				// A machine that takes the server away between its stamp and its write
+				// makes a true bound look wrong. It does so now and then, not each time.
+				var b bounds
+				for range attempts {
+					b = measureBounds(t, c.model, c.events, c.perEvent, streams, each)
+					b.log(t)
+					if b.outside*100 <= b.n {
+						return
 					}
-					if want := slices.Repeat([]int32{c.perEvent}, c.events); !slices.Equal(tr.Tokens, want) {
-						t.Errorf("request %d: tokens %v", tr.Index, tr.Tokens)
-					}
-					b.check(t, tr, &line)
 				}
-				b.report(t)
+				t.Errorf("%d of %d stamps were sent earlier than their bound says, in the last of %d attempts", b.outside, b.n, attempts)
 			})
 		}
 	}
+}
+
+// attempts is how often a run may be disturbed.
+const attempts = 5
+
+func measureBounds(t *testing.T, model string, events int, perEvent int32, streams int, each map[string]any) bounds {
+	t.Helper()
+	url, truth := scripted(t, model)
+	j := job(t, url, newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: streams, Requests: int64(2 * streams), Warmup: "0", Drain: "quiet"})
+	j.Dialect = chat(t, dialect.Options{Model: "m", Body: each})
+	j.Prompts = long{j.Prompts, int32(events) * perEvent}
+	var clock wire.Clock
+	j.Started = func(c wire.Clock) { clock = c }
+	_, r := offer(t, j)
+	// The server tells wall-clock time, which may be adjusted under way.
+	drift := time.Now().UnixNano() - clock.ZeroWallNs() - clock.Now()
+	drift = max(drift, -drift) + 1000
+	lines := map[string]serve.Truth{}
+	for _, line := range truth.wait(t, len(r.traces)) {
+		lines[line.ID] = line
+	}
+	b := bounds{zero: clock.ZeroWallNs(), drift: drift}
+	for i := range r.traces {
+		tr := &r.traces[i]
+		line, ok := lines[tr.ResponseID]
+		if !ok || tr.Outcome != recording.OK || tr.Len() != events || len(line.Events) != events {
+			t.Fatalf("request %d: %s %q, %d arrivals of %d events", tr.Index, tr.Outcome, tr.Error, tr.Len(), len(line.Events))
+		}
+		if want := slices.Repeat([]int32{perEvent}, events); !slices.Equal(tr.Tokens, want) {
+			t.Errorf("request %d: tokens %v", tr.Index, tr.Tokens)
+		}
+		b.check(t, tr, &line)
+	}
+	return b
 }
 
 // bounds counts how stamps keep theirs.
@@ -91,15 +109,12 @@ func (b *bounds) check(t *testing.T, tr *recording.Trace, line *serve.Truth) {
 	}
 }
 
-func (b *bounds) report(t *testing.T) {
+func (b *bounds) log(t *testing.T) {
 	t.Helper()
 	slices.Sort(b.late)
 	slices.Sort(b.width)
 	t.Logf("%d stamps, %d beyond their bound and 0.5 ms; stamp - truth: median %d ns, largest %d; bounds: median %d, largest %d",
 		b.n, b.outside, b.late[b.n/2], b.late[b.n-1], b.width[b.n/2], b.width[b.n-1])
-	if b.outside*4 > b.n { // a busy machine takes away a few; a bound that is wrong, nearly all
-		t.Errorf("%d of %d stamps were sent earlier than their bound says", b.outside, b.n)
-	}
 }
 
 // long asks for answers of another length.

@@ -113,9 +113,9 @@ func TestStampsBoundTheTruth(t *testing.T) {
 	}
 }
 
-// delivery is how long a busy kernel may keep bytes on their way, even on a
-// loopback, after their write has returned; far less than the gap between events.
-const delivery = int64(4 * time.Millisecond)
+// delivery is how long a kernel may keep bytes on their way, even on a loopback,
+// after their write has returned.
+const delivery = int64(500 * time.Microsecond)
 
 func checkBounds(t *testing.T, clock Clock, s *teller, got *heard, r Result) {
 	t.Helper()
