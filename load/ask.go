@@ -113,7 +113,7 @@ type flight struct {
 	to      *Target
 	sends   http.Header
 	body    []byte
-	prompt  string
+	asked   *workload.Request // kept where texts are
 	started int64
 }
 
@@ -140,7 +140,7 @@ func (r *run) enter(p prepared) *flight {
 	}
 	r.arm(f, p.talk != nil && p.talk.more())
 	if r.KeepText {
-		f.prompt = r.hide(promptText(&p.q)) // a later turn repeats what the server said
+		f.asked = &p.q
 	}
 	r.tally.due.Add(1)
 	if t.Phase == recording.Measured {
@@ -223,7 +223,8 @@ func (r *run) recordEnd(f *flight) {
 	t := &f.trace
 	_ = r.keep.End(t)
 	if r.KeepText {
-		_ = r.keep.Text(t.Index, t.Try, f.prompt, r.hide(f.text.String()), r.hide(f.reasoning.String()))
+		// A prompt hides secrets too: a later turn repeats what the server said.
+		_ = r.keep.Text(t.Index, t.Try, r.hide(promptText(f.asked)), r.hide(f.text.String()), r.hide(f.reasoning.String()))
 	}
 }
 

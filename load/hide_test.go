@@ -14,10 +14,23 @@ func TestKeptPromptHidesSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{Job: Job{KeepText: true, Record: unrecorded{}}, hide: hider([]string{"sk-12345"})}
+	var kept kept
+	r := &run{Job: Job{KeepText: true, Record: &kept}, hide: hider([]string{"sk-12345"})}
 	r.keep = keeper{r}
 	f := r.enter(prepared{to: &Target{Dialect: d}, q: workload.Request{Prompt: "you said sk-12345, I said no"}})
-	if want := "you said [secret], I said no"; f.prompt != want {
-		t.Errorf("kept %q, want %q", f.prompt, want)
+	r.recordEnd(f)
+	if want := "you said [secret], I said no"; kept.prompt != want {
+		t.Errorf("kept %q, want %q", kept.prompt, want)
 	}
+}
+
+// kept is a recorder of the last prompt.
+type kept struct {
+	unrecorded
+	prompt string
+}
+
+func (k *kept) Text(_ int64, _ int32, prompt, _, _ string) error {
+	k.prompt = prompt
+	return nil
 }
