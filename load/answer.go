@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -36,7 +35,6 @@ type answer struct {
 	decoder dialect.Decoder
 	events  sse.Splitter
 	record  Recorder
-	cut     context.CancelCauseFunc
 	tally   *tally
 
 	counted bool // among the requests that were sent, if by an earlier try

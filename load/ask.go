@@ -2,7 +2,6 @@ package load
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"fermata/recording"
 	"fermata/schedule"
-	"fermata/wire"
 	"fermata/workload"
 )
 
@@ -107,25 +105,32 @@ func (r *run) header(to *Target, q *workload.Request, at *schedule.Arrival) http
 	return FillHeader(to.Header, index, cmp.Or(q.Session, at.Session, index), strconv.FormatUint(r.Seed, 10))
 }
 
-// A flight is one request from its due time to its end.
-type flight struct {
-	answer
-	to      *Target
-	sends   http.Header
-	body    []byte
-	asked   *workload.Request // kept where texts are
-	started int64
-}
-
-// begin starts a request of the open loop.
+// begin starts a request of the open loop, which is due or soon will be.
 func (r *run) begin(p prepared) {
 	f := r.enter(p)
-	r.answers.Go(func() { _ = r.ask(f) })
+	if r.room != nil { // it may have to wait for a place
+		r.answers.Go(func() { _ = r.ask(f) })
+		return
+	}
+	r.answers.Add(1)
+	r.launch(f, r.conclude)
 }
 
-// enter makes the request due.
+// conclude closes a request of the open loop, unless it is tried again: only then
+// does it need a goroutine to wait on.
+func (r *run) conclude(f *flight) {
+	defer r.answers.Done()
+	if !r.retries(&f.trace) {
+		r.close(f)
+		return
+	}
+	r.answers.Go(func() { r.persist(f) })
+}
+
+// enter makes the request due, at its due time or, where the transport paces, so
+// much before it that it leaves in time.
 func (r *run) enter(p prepared) *flight {
-	f := &flight{to: p.to, sends: p.header, body: p.body}
+	f := &flight{run: r, to: p.to, sends: p.header, body: p.body}
 	t := &f.trace
 	t.Index, t.Due, t.Phase = p.at.Index, p.at.Due, recording.Phase(p.at.Phase)
 	t.Session, t.Turn, t.Target = cmp.Or(p.q.Session, p.at.Session), p.q.Turn, p.to.Name
@@ -142,11 +147,14 @@ func (r *run) enter(p prepared) *flight {
 	if r.KeepText {
 		f.asked = &p.q
 	}
-	r.tally.due.Add(1)
 	if t.Phase == recording.Measured {
 		r.tally.measuredLeft.Add(1)
 	}
-	_ = r.keep.Begin(t)
+	if f.early = t.Due > r.clock.Now(); f.early {
+		r.tally.early.Add(1)
+	} else {
+		f.announce()
+	}
 	return f
 }
 
@@ -168,6 +176,15 @@ func (r *run) ask(f *flight) *flight {
 		return f
 	}
 	r.exchange(f)
+	if r.retries(&f.trace) {
+		return r.persist(f)
+	}
+	r.close(f)
+	return f
+}
+
+// persist tries a request again until it is not to be tried any more.
+func (r *run) persist(f *flight) *flight {
 	for r.retries(&f.trace) {
 		r.recordEnd(f) // a wait may be long, and the process may not live
 		next := r.again(f)
@@ -180,24 +197,6 @@ func (r *run) ask(f *flight) *flight {
 	}
 	r.close(f)
 	return f
-}
-
-// exchange carries out one try, for which there is a place in flight.
-func (r *run) exchange(f *flight) {
-	ctx, cut := context.WithCancelCause(r.ctx)
-	f.cut, f.started = cut, r.clock.Now()
-	r.mu.Lock()
-	r.inFlight[f] = struct{}{}
-	r.mu.Unlock()
-	res := r.transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.sends, Body: f.body}, &f.answer)
-	r.mu.Lock()
-	delete(r.inFlight, f)
-	r.mu.Unlock()
-	cut(nil)
-	if r.room != nil {
-		<-r.room
-	}
-	f.judge(res, r.clock.ZeroWallNs(), r.hide)
 }
 
 // admit waits for a place in flight; false means that the run stopped first.

@@ -52,7 +52,7 @@ func (r *run) again(f *flight) *flight {
 	if !r.sitOut(r.pause(f), was.Phase) || !r.admit() {
 		return nil
 	}
-	next := &flight{to: f.to, sends: f.sends, body: f.body, asked: f.asked}
+	next := &flight{run: r, to: f.to, sends: f.sends, body: f.body, asked: f.asked}
 	next.trace = recording.Trace{
 		Index: was.Index, Try: was.Try + 1, Session: was.Session, Turn: was.Turn, Turns: was.Turns, Phase: was.Phase,
 		Target: was.Target, Due: was.Due,

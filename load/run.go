@@ -141,7 +141,7 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	r.stopSending("")
 	for range ahead { // until nobody draws from the schedule any more
 	}
-	r.cut(errStopped) // what is left belongs to no measured phase, or was told to end
+	r.cutAll(errStopped) // what is left belongs to no measured phase, or was told to end
 	r.answers.Wait()
 	r.checks.finish()
 	close(over)
@@ -189,13 +189,33 @@ func (r *run) pace(ahead <-chan prepared) {
 			r.startDrain()
 		}
 		over := func() bool { return r.halted() || drain && r.drained() }
-		r.clock.WaitUntil(p.at.Due, over)
+		r.waitFor(p.at.Due, over)
 		if over() {
 			return
 		}
 		r.begin(p)
 	}
 	r.startDrain()
+}
+
+// waitFor waits for a due time: to the microsecond, or, where the transport does
+// that, until it is to be told.
+func (r *run) waitFor(due int64, over func() bool) {
+	lead := r.transport.Lead()
+	if lead == 0 {
+		r.clock.WaitUntil(due, over)
+		return
+	}
+	for !over() {
+		left := time.Duration(due-r.clock.Now()) - lead
+		if left <= 0 {
+			return
+		}
+		select { // at least a quarter of the lead, so that requests go over in batches
+		case <-time.After(min(max(left, lead/4), watchEvery)):
+		case <-r.halt:
+		}
+	}
 }
 
 // user is one of a closed loop: it asks again when it has its answer and has
@@ -283,7 +303,9 @@ func (r *run) awaitAnswers() {
 	for r.ctx.Err() == nil {
 		left := r.tally.measuredLeft.Load()
 		if r.haltWhy.Load() != nil {
-			left = r.live().InFlight
+			r.mu.Lock()
+			left = int64(len(r.inFlight))
+			r.mu.Unlock()
 		}
 		if left+r.checks.waiting() == 0 {
 			return
@@ -305,12 +327,12 @@ func (r *run) obey(ctx context.Context, stop <-chan struct{}, over <-chan struct
 			grace, halt = time.After(graceLimit), nil
 		case <-grace:
 			if r.haltWhy.Load() != nil {
-				r.cut(errStopped)
+				r.cutAll(errStopped)
 			}
 			grace = nil
 		case <-ctx.Done():
 			r.stopSending("interrupted")
-			r.cut(errStopped)
+			r.cutAll(errStopped)
 			return
 		case <-over:
 			return
@@ -326,6 +348,7 @@ func (r *run) stopSending(why string) {
 			r.haltWhy.Store(&why)
 		}
 		close(r.halt)
+		r.transport.Halt()
 	})
 }
 
@@ -345,7 +368,7 @@ func (r *run) die(err error) {
 	}
 	r.fatal.CompareAndSwap(nil, &err)
 	r.stopSending("the run failed")
-	r.cut(errStopped)
+	r.cutAll(errStopped)
 }
 
 func (r *run) err() error {

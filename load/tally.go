@@ -12,6 +12,7 @@ import (
 type tally struct {
 	due, waiting, sentAll, finished, failed, tokens atomic.Int64
 	measuredLeft                                    atomic.Int64 // measured requests due and not ended
+	early                                           atomic.Int64 // handed to the transport and not due yet
 	measuredDone                                    atomic.Int64
 	latenessMax                                     atomic.Int64 // since the last sample
 }

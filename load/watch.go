@@ -32,14 +32,17 @@ func (r *run) watch(over <-chan struct{}) {
 		r.mu.Lock()
 		for f := range r.inFlight {
 			w := &f.watch
+			if f.call == nil {
+				continue
+			}
 			since := func(at int64, limit int64) bool { return at != 0 && now-at > limit }
 			switch {
 			case since(w.done.Load(), int64(lingerDone)), since(w.finish.Load(), int64(lingerLast)):
-				f.cut(errEnough)
+				f.call.Cut(errEnough)
 			case now-f.started > timeout:
-				f.cut(errTimeout)
+				f.call.Cut(errTimeout)
 			case w.finish.Load() == 0 && since(w.token.Load(), silence):
-				f.cut(errSilent)
+				f.call.Cut(errSilent)
 			}
 		}
 		r.mu.Unlock()
@@ -96,7 +99,7 @@ func (r *run) live() Live {
 	}
 	l.MeasuredDue = l.MeasuredDone + c.measuredLeft.Load()
 	r.mu.Lock()
-	l.InFlight = int64(len(r.inFlight))
+	l.InFlight = max(0, int64(len(r.inFlight))-c.early.Load())
 	r.mu.Unlock()
 	return l
 }

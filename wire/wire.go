@@ -4,6 +4,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -31,6 +32,7 @@ type Request struct {
 	URL    string
 	Header http.Header
 	Body   []byte
+	Due    int64 // on the clock: when it is to leave; at once if that is past
 }
 
 // A Stamp says when bytes arrived, brought by read number Read of their
@@ -61,9 +63,38 @@ type Result struct {
 	Err       error          // why; nil if the body was read to its end, or the sink's error
 }
 
-// A Transport exchanges one request for one response, calling sink on the way.
-// The context cuts an exchange; its cause becomes the Result's error.
+// A Follower is a Sink that also hears when its request became due and how it
+// went. All its calls come in order, on one goroutine at a time, and End is the
+// last: it may come before Start returns.
+type Follower interface {
+	Sink
+	// Due is the first call. It does not come for a request that was withdrawn.
+	Due() error
+	End(r Result)
+}
+
+// A Call is a request under way.
+type Call interface {
+	// Cut ends it, if it has not ended; cause becomes its Result's error.
+	Cut(cause error)
+}
+
+// ErrWithdrawn ends a request that was not due yet when its transport was halted.
+var ErrWithdrawn = errors.New("withdrawn before it was due")
+
+// A Transport exchanges requests for responses.
 type Transport interface {
+	// Exchange carries out one request, calling sink on the way, and returns when
+	// it has ended. The context cuts it; its cause becomes the Result's error.
 	Exchange(ctx context.Context, req *Request, sink Sink) Result
+	// Start has one request carried out and does not wait for it. Its times are f's
+	// to hear, so f must not be slow.
+	Start(req *Request, f Follower) Call
+	// Lead is how long before its due time a request may be started, so that it
+	// leaves when it is due; 0 where Start sends at once.
+	Lead() time.Duration
+	// Halt withdraws what was started and is not due yet.
+	Halt()
+	// Close gives up the connections; every request has ended before.
 	Close()
 }

@@ -1,0 +1,103 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"fermata/recording"
+	"fermata/wire"
+	"fermata/workload"
+)
+
+// A flight is one try of a request, from its due time to its end. It follows what
+// the transport makes of it.
+type flight struct {
+	answer
+	run     *run
+	to      *Target
+	sends   http.Header
+	body    []byte
+	asked   *workload.Request // kept where texts are
+	started int64             // time-outs count from here
+	early   bool              // handed over before it was due, and not due yet
+	call    wire.Call         // guarded by run.mu; nil until it is under way
+	over    func(*flight)     // told when it has ended
+}
+
+// launch hands the request to the transport, which tells over when it has ended.
+func (r *run) launch(f *flight, over func(*flight)) {
+	f.over, f.started = over, max(f.trace.Due, r.clock.Now())
+	r.mu.Lock()
+	r.inFlight[f] = struct{}{}
+	r.mu.Unlock()
+	call := r.transport.Start(&wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.sends, Body: f.body, Due: f.trace.Due}, f)
+	r.mu.Lock()
+	f.call = call
+	r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		call.Cut(context.Cause(r.ctx))
+	}
+}
+
+// exchange carries out one try and waits for its end.
+func (r *run) exchange(f *flight) {
+	done := make(chan struct{})
+	r.launch(f, func(*flight) { close(done) })
+	<-done
+}
+
+// announce records that the request is due.
+func (f *flight) announce() {
+	f.run.tally.due.Add(1)
+	_ = f.record.Begin(&f.trace)
+}
+
+// Due implements wire.Follower.
+func (f *flight) Due() error {
+	if f.early {
+		f.early = false
+		f.run.tally.early.Add(-1)
+		f.announce()
+	}
+	return f.run.err()
+}
+
+// End implements wire.Follower.
+func (f *flight) End(res wire.Result) {
+	r := f.run
+	r.mu.Lock()
+	delete(r.inFlight, f)
+	r.mu.Unlock()
+	if errors.Is(res.Err, wire.ErrWithdrawn) {
+		r.withdraw(f)
+		return
+	}
+	if r.room != nil {
+		<-r.room
+	}
+	f.judge(res, r.clock.ZeroWallNs(), r.hide)
+	f.over(f)
+}
+
+// withdraw undoes what enter did for a request that never became due. Only the
+// open loop hands requests over so early.
+func (r *run) withdraw(f *flight) {
+	r.tally.early.Add(-1)
+	if f.trace.Phase == recording.Measured {
+		r.tally.measuredLeft.Add(-1)
+	}
+	r.answers.Done()
+}
+
+// cutAll ends every request under way, and those that come.
+func (r *run) cutAll(cause error) {
+	r.cut(cause)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for f := range r.inFlight {
+		if f.call != nil {
+			f.call.Cut(cause)
+		}
+	}
+}
