@@ -92,7 +92,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if n := rounds(all); n > 0 {
 		o.Say("the data set was started over %d times: its prompts were asked again", n)
 	}
-	if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
+	if end.Closed {
+		o.Say("%s", end.Why)
+	} else if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
 		why := "the data set ended (--once)"
 		if prompts.Conversing() {
 			why = "no more conversations came, and those with a failed turn ended early"
@@ -250,6 +252,15 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	}
 	if right != nil {
 		job.Check = right.Answer
+	}
+	judge, err := s.Judge()
+	if err != nil {
+		return load.End{}, err
+	}
+	if len(judge.Aims) > 0 {
+		if job.Enough, err = metrics.NewWatch(judge.Aims, judge); err != nil {
+			return load.End{}, err
+		}
 	}
 	if o.Live != nil {
 		job.Live = func(l load.Live) { o.Live(l, plan) }

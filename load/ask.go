@@ -231,6 +231,9 @@ func (r *run) recordEnd(f *flight) {
 // counts it.
 func (r *run) close(f *flight) {
 	t := &f.trace
+	if r.Enough != nil && t.Phase == recording.Measured {
+		r.Enough.See(t)
+	}
 	if r.checks.wants(t) {
 		r.checks.add(f)
 	} else {

@@ -191,6 +191,9 @@ func (r *run) place(p prepared) (f *flight, ok bool) {
 		return nil, false
 	}
 	p.at.Phase, ok = r.Schedule.Place(p.at.Due)
+	if r.rephase(&p.at); p.at.Phase == schedule.Drain && r.Schedule.Quiet() {
+		ok = false
+	}
 	if p.at.Phase == schedule.Drain {
 		r.startDrain()
 	}
@@ -254,8 +257,9 @@ func (r *run) listen(over <-chan struct{}) {
 func (r *run) noticeOver() {
 	r.next.Lock()
 	defer r.next.Unlock()
+	now := r.clock.Now()
 	_, _, known := r.Schedule.Window()
-	if (known || r.Schedule.Users() > 0 || r.begun.Load()) && r.Schedule.Over(r.clock.Now()) {
+	if r.closedBy(now) || (known || r.Schedule.Users() > 0 || r.begun.Load()) && r.Schedule.Over(now) {
 		r.startDrain()
 	}
 }

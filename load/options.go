@@ -7,10 +7,11 @@ import "time"
 // Options say how the load is driven. The zero value never holds a request
 // back and uses the documented time-outs.
 type Options struct {
-	MaxInFlight    int           `yaml:"max_in_flight"`   // most requests in flight; 0 means no limit
-	Timeout        time.Duration `yaml:"timeout"`         // for a request in all; default 10m
-	SilenceTimeout time.Duration `yaml:"silence_timeout"` // without a token, from the first one on; default 60s
-	StopIfFailed   string        `yaml:"stop_if_failed"`  // share of failed requests that ends the run, such as 50%
-	Retries        int           `yaml:"retries"`         // tries of a failed request after its first; default 0
-	WaitReady      time.Duration `yaml:"wait_ready"`      // how long to wait for the server before starting; default 0, not at all
+	MaxInFlight     int           `yaml:"max_in_flight"`     // most requests in flight; 0 means no limit
+	Timeout         time.Duration `yaml:"timeout"`           // for a request in all; default 10m
+	SilenceTimeout  time.Duration `yaml:"silence_timeout"`   // without a token, from the first one on; default 60s
+	StopIfFailed    string        `yaml:"stop_if_failed"`    // share of failed requests that ends the run, such as 50%
+	StopAtPrecision []string      `yaml:"stop_at_precision"` // percentiles with the width of their intervals, such as ttft.p99<=5%; all of them reached end the measured phase
+	Retries         int           `yaml:"retries"`           // tries of a failed request after its first; default 0
+	WaitReady       time.Duration `yaml:"wait_ready"`        // how long to wait for the server before starting; default 0, not at all
 }

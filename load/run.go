@@ -45,6 +45,7 @@ type Job struct {
 	Transport func(wire.Clock) wire.Transport // made at time zero
 	KeepText  bool
 	Check     Check    // of measured answers; nil for none
+	Enough    Enough   // ends the measured phase early; nil for never
 	Seed      uint64   // of waits before retries
 	SlowNs    int64    // answers that take longer are slow, on the recording's clock; 0: not declared
 	Secrets   []string // kept out of every error
@@ -59,6 +60,7 @@ type End struct {
 	Why                    string
 	Interrupted            string // why the run was cut short; empty for a whole one
 	ByFailures             bool   // it was stopped by its failures
+	Closed                 bool   // the measured phase ended ahead of the schedule
 	Live                   Live
 }
 
@@ -79,7 +81,8 @@ type run struct {
 	haltOnce sync.Once
 	haltWhy  atomic.Pointer[string]
 	haltedAt atomic.Int64
-	failed   atomic.Bool // stopped by its failures
+	failed   atomic.Bool             // stopped by its failures
+	closed   atomic.Pointer[closing] // the measured phase, ahead of the schedule
 	fatal    atomic.Pointer[error]
 
 	tally    tally
@@ -135,6 +138,9 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	if r.Schedule.Converses() {
 		watchers.Go(func() { r.listen(over) })
 	}
+	if r.Enough != nil {
+		watchers.Go(func() { r.closeWhenEnough(over) })
+	}
 
 	r.offer(ahead)
 	r.awaitAnswers()
@@ -184,11 +190,16 @@ func (r *run) pace(ahead <-chan prepared) {
 			r.die(p.err)
 			return
 		}
-		drain := p.at.Phase == schedule.Drain
-		if drain {
-			r.startDrain()
+		over := func() bool {
+			r.rephase(&p.at)
+			if p.at.Phase != schedule.Drain {
+				return r.halted()
+			}
+			if r.closed.Load() == nil || r.closedBy(r.clock.Now()) {
+				r.startDrain() // this one follows every measured request
+			}
+			return r.halted() || r.drained() || r.draining.Load() && r.Schedule.Quiet()
 		}
-		over := func() bool { return r.halted() || drain && r.drained() }
 		r.waitFor(p.at.Due, over)
 		if over() {
 			return
@@ -238,10 +249,11 @@ func (r *run) user(number int) {
 		due = max(due, r.lastDue) // phases count in order of due times
 		r.lastDue = due
 		at, ok := r.Schedule.Next(due)
+		r.rephase(&at)
 		if !ok || at.Phase == schedule.Drain {
 			r.startDrain()
 		}
-		if !ok || at.Phase == schedule.Drain && r.drained() {
+		if !ok || at.Phase == schedule.Drain && (r.drained() || r.Schedule.Quiet()) {
 			r.next.Unlock()
 			return
 		}
@@ -274,7 +286,7 @@ func (r *run) think(due int64) bool {
 		case <-r.halt:
 		}
 		r.next.Lock()
-		if r.Schedule.Over(r.clock.Now()) {
+		if now := r.clock.Now(); r.Schedule.Over(now) || r.closedBy(now) {
 			r.startDrain()
 		}
 		r.next.Unlock()
@@ -386,6 +398,10 @@ func (r *run) end() End {
 	if !known {
 		e.WindowEnd = max(start, r.lastEnd.Load())
 		e.Why = "the last measured request had ended"
+	}
+	if c := r.closed.Load(); c != nil && (!known || e.WindowEnd > c.at) {
+		e.WindowEnd, e.Why = c.at, "enough is known: "+c.why
+		e.Closed = true
 	}
 	if why := r.haltWhy.Load(); why != nil {
 		e.Interrupted = *why

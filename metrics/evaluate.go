@@ -170,6 +170,9 @@ func (e *evaluation) result(samples []recording.Sample) *Result {
 		f.result(r, measured)
 	}
 	e.objectives.goodput(r, r.Window.EndNs-r.Window.StartNs)
+	for _, aim := range e.opt.Aims {
+		r.Load.Precision = append(r.Load.Precision, aim.reached(&r.Metrics))
+	}
 	i := readSamples(samples)
 	i.judge(r, e.tally.unsent)
 	e.remarks.warnings(r, e.tally, i, strings.Contains(e.meta.Interrupted, stoppedByFailures))

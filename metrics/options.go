@@ -19,6 +19,7 @@ type Options struct {
 	SlowNs       int64  // answers that took longer are slow; 0 where not declared
 	Check        string // kind of the check that answers had to pass; empty where none was asked for
 	PointVerdict bool   // judge objectives by the point, not the interval
+	Aims         []Aim  // how well percentiles were to be known
 
 	// keepAtMost bounds how many values any distribution keeps before it counts
 	// in buckets; 0 leaves it to the metric. Tests make it tiny.

@@ -81,7 +81,19 @@ type Load struct {
 	EarlierTries int64    `json:"earlier_tries,omitempty"`  // their tries before the last, which are not judged
 	Lateness     *Dist    `json:"lateness,omitempty"`
 
-	Arrivals *Arrivals `json:"arrivals,omitempty"`
+	Arrivals  *Arrivals   `json:"arrivals,omitempty"`
+	Precision []Precision `json:"precision,omitempty"` // in the order in which they were asked for
+}
+
+// Precision is what came of a percentile that was to be known so well that the run
+// could end (load.stop_at_precision). It is a claim about an interval's width, and
+// no verdict.
+type Precision struct {
+	Statistic string   `json:"statistic"`         // such as ttft.p99
+	Wanted    float64  `json:"wanted"`            // half the interval's width, as a share of the value
+	Reached   *float64 `json:"reached,omitempty"` // the same, of all measured requests
+	N         int64    `json:"n"`                 // values
+	Met       bool     `json:"met"`
 }
 
 // Arrivals say how measured requests came by their due times, beside what the

@@ -224,6 +224,17 @@ func (m *remarks) precision(w *list, r *Result) {
 		}
 		w.add("few_requests", text, fmt.Sprintf("A percentile needs %d requests to count, a p99 with two ends %d, and more where waits come in bursts.", minRequests, p99ClosedFrom))
 	}
+	for _, p := range r.Load.Precision {
+		if p.Met {
+			continue
+		}
+		seen := "its interval has an open end"
+		if p.Reached != nil {
+			seen = fmt.Sprintf("it is known within %.3g %%", 100**p.Reached)
+		}
+		w.add("precision", fmt.Sprintf("%s was to be known within %.3g %%, and of %d values %s", p.Statistic, 100*p.Wanted, p.N, seen),
+			"Allow more requests or more time, or ask for less. Where the run did stop for it, the last answers under way widened the interval again.")
+	}
 	if m.assumed(r) {
 		w.add("assumed_intervals", "intervals take requests as independent of each other",
 			"Waits in a queue come in bursts, so true intervals are wider, near saturation much wider. Quantiles judged this way have the status assumed.")

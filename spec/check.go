@@ -13,6 +13,7 @@ import (
 	"fermata/deadline"
 	"fermata/internal/conf"
 	"fermata/metrics"
+	"fermata/schedule"
 )
 
 // zeros finds zeros that somebody wrote where 0 is the sign that nothing was
@@ -66,6 +67,7 @@ func (r *Run) report(doc *conf.Doc) {
 	r.reportTargets(doc)
 	doc.Report("workload", r.checkWorkload())
 	doc.Report("load", r.checkLoad())
+	doc.Report("load", r.checkPrecision())
 	doc.Report("check", r.Check.Check())
 	doc.Report("", r.checkUnchecked())
 	if strings.ContainsAny(r.Name, "/\\") || r.Name == "." || r.Name == ".." || hasControl(r.Name) {
@@ -195,6 +197,24 @@ func (r *Run) checkLoad() []conf.Problem {
 		if err != nil || !strings.HasSuffix(s, "%") || !(share > 0 && share <= 100) {
 			found.add("stop_if_failed", "must be a share of the requests such as 50%%, not %q", s)
 		}
+	}
+	return found
+}
+
+func (r *Run) checkPrecision() []conf.Problem {
+	var found problems
+	for i, text := range r.Load.StopAtPrecision {
+		if _, err := metrics.ParseAim(text); err != nil {
+			found.add(item("stop_at_precision", i), "%v", err)
+		}
+	}
+	s := &r.Schedule
+	switch {
+	case len(r.Load.StopAtPrecision) == 0:
+	case s.Kind == schedule.All:
+		found.add("stop_at_precision", "is for load that goes on, and with schedule all everything is due at once")
+	case s.Requests == 0 && s.Duration == 0 && s.Ramp == nil && len(s.Steps) == 0 && s.Kind != schedule.Given && s.File == "" && !r.timesFromData():
+		found.add("stop_at_precision", "needs the most that the run may take, should the precision not come: give requests or duration")
 	}
 	return found
 }

@@ -75,6 +75,7 @@ func Flags() []Flag {
 		{"timeout", "load.timeout", Text, "`TIME` for a request in all"},
 		{"silence-timeout", "load.silence_timeout", Text, "`TIME` without a token, from the first one on"},
 		{"stop-if-failed", "load.stop_if_failed", Text, "`SHARE` of failed requests that ends the run, such as 50%"},
+		{"stop-at-precision", "load.stop_at_precision", Many, "`PERCENTILE` that ends the run once its interval is so narrow, such as ttft.p99<=5%"},
 		{"retries", "load.retries", Text, "times that a request is tried again which failed before its first token: `N`"},
 		{"wait-ready", "load.wait_ready", Text, "`TIME` to wait for the server before starting"},
 

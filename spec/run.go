@@ -224,6 +224,14 @@ func (r *Run) Judge() (metrics.Options, error) {
 		}
 		o.Deadlines = d
 	}
+	for i, text := range r.Load.StopAtPrecision {
+		aim, err := metrics.ParseAim(text)
+		if err != nil {
+			mistakes = append(mistakes, conf.Mistake{Path: item("load.stop_at_precision", i), Text: err.Error()})
+			continue
+		}
+		o.Aims = append(o.Aims, aim)
+	}
 	for i, text := range r.SLO {
 		objective, err := metrics.ParseObjective(text)
 		if err != nil {
