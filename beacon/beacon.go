@@ -34,6 +34,7 @@ type Plan struct {
 	Wait   int           // streams begin together, once so many of them have asked; 0: at once
 	Bunch  int           // events that leave in one write, every Bunch gaps; default 1
 	Size   int           // of an event, in bytes; default 260
+	Tail   time.Duration // between the last event and the answer's end, which is a write of its own
 }
 
 const (
@@ -60,6 +61,9 @@ func (p Plan) Query() string {
 	}
 	if p.Gap > 0 {
 		v.Set("gap", p.Gap.String())
+	}
+	if p.Tail > 0 {
+		v.Set("tail", p.Tail.String())
 	}
 	if p.Phase != "" {
 		v.Set("phase", p.Phase)
@@ -88,6 +92,8 @@ func parsePlan(query string) (p Plan, err error) {
 			p.TTFT, err = time.ParseDuration(text)
 		case "gap":
 			p.Gap, err = time.ParseDuration(text)
+		case "tail":
+			p.Tail, err = time.ParseDuration(text)
 		case "phase":
 			p.Phase = text
 		default:
@@ -104,7 +110,7 @@ func (p *Plan) check() error {
 	p.Gap, p.Phase = cmp.Or(p.Gap, 50*time.Millisecond), cmp.Or(p.Phase, Own)
 	p.Bunch, p.Size = cmp.Or(p.Bunch, 1), cmp.Or(p.Size, defaultSize)
 	switch {
-	case p.Events < 0 || p.Wait < 0 || p.TTFT < 0 || p.Gap < 0 || p.Bunch < 0:
+	case p.Events < 0 || p.Wait < 0 || p.TTFT < 0 || p.Gap < 0 || p.Tail < 0 || p.Bunch < 0:
 		return fmt.Errorf("beacon: a plan has no negative numbers")
 	case p.Size > 4096 || p.Bunch > 64:
 		return fmt.Errorf("beacon: events have at most 4096 bytes, and at most 64 leave in one write")

@@ -105,7 +105,7 @@ func TestAnswerLogAndPlan(t *testing.T) {
 	p := start(t)
 	began := time.Now().UnixNano()
 	body := `{"model":"beacon","max_tokens": 7,"stream":true,"stream_options":{"include_usage":true}}`
-	plan := Plan{TTFT: 20 * time.Millisecond, Gap: 5 * time.Millisecond}
+	plan := Plan{TTFT: 20 * time.Millisecond, Gap: 5 * time.Millisecond, Tail: 30 * time.Millisecond}
 	for n, path := range []string{"/v1/chat/completions", "/v1/completions"} {
 		a := ask(t, p, path, body, plan)
 		r, err := p.Report()
@@ -138,6 +138,9 @@ func TestAnswerLogAndPlan(t *testing.T) {
 			if text := e.Choices[0].Delta.Content + e.Choices[0].Text; text != " tok" {
 				t.Errorf("event %d brings %q", i, text)
 			}
+		}
+		if end := q.FirstNs + 6*q.StepNs + 30*ms; a.rest[0].at < end {
+			t.Errorf("the end came %d ns too early", end-a.rest[0].at)
 		}
 		if a.rest[0].Choices[0].Finish != "length" || a.rest[1].Usage == nil || a.rest[1].Usage.Output != 7 || a.rest[1].Usage.Prompt != len(body) {
 			t.Errorf("the end is %+v", a.rest)
@@ -251,7 +254,7 @@ func TestClientLeaves(t *testing.T) {
 func TestQueryRoundTrip(t *testing.T) {
 	for _, p := range []Plan{
 		{Gap: 50 * time.Millisecond, Phase: Own, Bunch: 1, Size: defaultSize},
-		{Events: 3, TTFT: time.Second, Gap: 1500 * time.Microsecond, Phase: Step, Wait: 9, Bunch: 8, Size: 300},
+		{Events: 3, TTFT: time.Second, Gap: 1500 * time.Microsecond, Phase: Step, Wait: 9, Bunch: 8, Size: 300, Tail: time.Millisecond},
 	} {
 		got, err := parsePlan(p.Query())
 		if d := cmp.Diff(p, got); d != "" || err != nil {

@@ -157,24 +157,33 @@ func (l *loop) await(events []unix.EpollEvent, nap int64) (int, error) {
 
 // send makes one write of s and returns the time after it.
 func (l *loop) send(s *stream) int64 {
-	c := s.conn
 	now := wall()
+	if s.left == 0 {
+		l.finish(s)
+		return wall()
+	}
 	l.out = s.write(l.out[:0], now)
-	if !l.put(c, l.out) {
-		l.close(c)
+	if !l.put(s.conn, l.out) {
+		l.close(s.conn)
 		return wall()
 	}
 	after := wall()
 	if s.wrote(now, after) {
-		l.queue.remove(s)
-		c.stream = nil
-		if !l.put(c, ending(s.chat, s.usage, s.log.Number, s.prompt, len(s.log.SentNs)*s.plan.Bunch)) || !l.take(c) {
-			l.close(c)
-		}
+		l.finish(s)
 		return wall()
 	}
 	l.queue.fix(0, s)
 	return after
+}
+
+// finish ends an answer and takes the next request of its connection.
+func (l *loop) finish(s *stream) {
+	c := s.conn
+	l.queue.remove(s)
+	c.stream = nil
+	if !l.put(c, s.end()) || !l.take(c) {
+		l.close(c)
+	}
 }
 
 // put writes b, or keeps what the socket does not take. It says whether the

@@ -115,10 +115,11 @@ func (l *ledger) play(ctx context.Context, s *stream) error {
 			return err
 		}
 		l.mu.Lock()
-		last := s.wrote(now, wall())
+		s.wrote(now, wall())
 		l.mu.Unlock()
-		if last {
-			_, err := s.conn.Write(ending(s.chat, s.usage, s.log.Number, s.prompt, len(s.log.SentNs)*s.plan.Bunch))
+		if s.left == 0 {
+			time.Sleep(s.plan.Tail)
+			_, err := s.conn.Write(s.end())
 			return err
 		}
 	}

@@ -14,7 +14,8 @@ type stream struct {
 	chat   bool
 	usage  bool
 	prompt int // bytes of the request, told as its tokens
-	left   int // events
+	left   int // events to send
+	output int // events sent
 
 	next  int64 // wall clock: when the next write is due
 	place int   // in the queue
@@ -31,14 +32,23 @@ func (s *stream) write(b []byte, now int64) []byte {
 	return b
 }
 
-// wrote notes that the bytes of a write left between now and after, and says
-// whether it was the last.
-func (s *stream) wrote(now, after int64) (last bool) {
+// end is the answer's last write.
+func (s *stream) end() []byte {
+	return ending(s.chat, s.usage, s.log.Number, s.prompt, s.output)
+}
+
+// wrote notes that the bytes of a write left between now and after. over says that
+// the answer's end is due at once.
+func (s *stream) wrote(now, after int64) (over bool) {
 	s.log.SentNs = append(s.log.SentNs, now)
 	s.log.TookNs = append(s.log.TookNs, after-now)
-	s.left -= min(s.plan.Bunch, s.left)
+	n := min(s.plan.Bunch, s.left)
+	s.left, s.output = s.left-n, s.output+n
 	s.next += s.log.StepNs
-	return s.left == 0
+	if s.left == 0 {
+		s.next += int64(s.plan.Tail) - s.log.StepNs
+	}
+	return s.left == 0 && s.plan.Tail == 0
 }
 
 // A ledger is what all loops and goroutines of a beacon share.
