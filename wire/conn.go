@@ -16,50 +16,47 @@ const writePiece = 16 << 10
 type receipt struct {
 	n        int
 	after    int64 // on the clock: the bytes arrived after this, when the queue was last seen empty
+	next     int64 // … and those of later reads after this
 	kernelNs int64 // wall clock, Unix ns: when the kernel received the newest segment; 0 if it does not say
-	drained  bool  // the kernel says that nothing was left in the queue
+	drained  bool  // the kernel says that nothing was left in the queue …
+	left     bool  // … or that something was
+	single   bool  // the kernel says that one segment brought all of it, and nothing was left
 }
 
-// A conn is a TCP connection that stamps what it reads and writes. Where the
-// kernel says when it received the last byte of a read, that is its stamp;
-// elsewhere it is the time at which the read returned. Two things are known of
-// the true arrival. If the kernel's stamp belongs to the last byte that was
-// read, it is exact for what ends there. For anything else the queue was empty
-// when the reader last looked: the bound goes back to then.
+// A conn is a connection that stamps what it reads and writes. Where the kernel
+// says when it received the last byte of a read, that is its stamp; elsewhere it
+// is the time at which the read returned. What is known of the true arrival: if
+// the kernel's stamp belongs to the last byte that was read, it is exact for what
+// ends there, and if one segment brought all of the read, for all of it. For
+// anything else the queue was empty when the reader last looked: the bound goes
+// back to then.
 type conn struct {
 	net.Conn
-	raw   syscall.RawConn
-	clock Clock
-	stood int64 // when the connection stood
+	raw    syscall.RawConn
+	clock  Clock
+	stamps stamps
+	meter  *meter
+	stood  int64 // when the connection stood
 
-	mu   sync.Mutex // after a body's end net/http's own goroutine reads ahead
-	at   int64      // stamp of the last read
-	turn *turn      // of the request that has the connection
+	mu      sync.Mutex // after a body's end net/http's own goroutine reads ahead
+	at      int64      // stamp of the last read
+	after   int64      // what it brought arrived after this …
+	next    int64      // … and what comes later after this
+	reads   int32      // so far
+	exact   bool       // all of the last read arrived at its stamp
+	waiting bool       // somebody reads: what came before has been handed on
+	wroteAt int64      // stamp before the last write, or the kernel's of its sending
+	owed    bool       // the kernel has not said yet when it sent the last write
+	turn    *turn      // of the request that has the connection
 
 	tls     bool    // TLS lies above
 	records records // of TLS, if any
 
 	reader reader // the system's way of reading, with a look at the empty queue
+	writer writer
 }
 
-// A turn is what one request sees of its connection. net/http may hand the
-// connection to the next request as soon as it has read an answer's end, before
-// whoever asked has looked at the stamp of its last bytes.
-type turn struct {
-	c       *conn
-	reads   int32
-	at      int64  // stamp of the last read
-	firstAt int64  // stamp of the first read
-	lo      int64  // nothing of what was read since the last take arrived before
-	fresh   bool   // something was read since the last take
-	exact   bool   // by one read, which emptied the queue and has a kernel stamp
-	last    Stamp  // of the last take
-	head    bool   // the last take was of a response's head: bytes of the body may share its read
-	wrote   int64  // stamp before the last write
-	after   func() // called after a write; may be nil
-}
-
-func newConn(c net.Conn, clock Clock) (net.Conn, error) {
+func newConn(c net.Conn, clock Clock, known stamps, m *meter) (*conn, error) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return nil, fmt.Errorf("wire: %T gives no access to its socket", c)
@@ -68,9 +65,17 @@ func newConn(c net.Conn, clock Clock) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wire: reach the socket: %w", err)
 	}
-	n := &conn{Conn: c, raw: raw, clock: clock, stood: clock.Now()}
-	n.turn = &turn{c: n} // a TLS handshake's, until the first request
+	n := &conn{Conn: c, raw: raw, clock: clock, stood: clock.Now(), meter: m}
+	if _, tcp := c.(*net.TCPConn); tcp && known.receive { // of other sockets the kernel stamps nothing
+		var refused error
+		if err := raw.Control(func(fd uintptr) { refused = askForStamps(int(fd), known.transmit) }); err == nil && refused == nil {
+			n.stamps = known
+		}
+	}
 	n.reader.init(n)
+	n.writer.init(n)
+	n.after, n.next = n.stood, n.stood
+	n.turn = &turn{c: n} // a TLS handshake's, until the first request
 	return n, nil
 }
 
@@ -79,24 +84,38 @@ func (c *conn) begin(tls bool, after func()) *turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tls = tls
-	c.turn = &turn{c: c, at: c.at, last: Stamp{At: c.at}, after: after}
+	c.turn = &turn{c: c, at: c.at, last: Stamp{At: c.at}, wroteFn: after}
 	return c.turn
+}
+
+// join makes a new request one of many on the connection, as HTTP/2 has them.
+func (c *conn) join() *turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &turn{c: c, shared: true, from: c.reads, last: Stamp{At: c.at}}
+	t.look()
+	return t
 }
 
 // Read implements net.Conn.
 func (c *conn) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	c.waiting = true
+	c.mu.Unlock()
 	got, err := c.reader.read(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = false
 	if got.n <= 0 {
 		return got.n, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	at, kernel := c.stamp(got)
 	alone := c.records.feed(b[:got.n]) || !c.tls
 	if at < c.at { // never backwards, though a user-time stamp may have been late
 		at, kernel = c.at, false
 	}
-	c.at = at
+	c.at, c.after, c.next, c.exact = at, got.after, got.next, kernel && got.single
+	c.reads++
 	t := c.turn
 	t.at = at
 	t.reads++
@@ -104,6 +123,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		t.firstAt = at
 	}
 	t.exact = kernel && alone && got.drained && !t.fresh
+	t.whole = c.exact && !t.fresh
 	if !t.fresh {
 		t.lo, t.fresh = got.after, true
 	}
@@ -115,16 +135,18 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) stamp(got receipt) (at int64, kernel bool) {
 	now := time.Now()
 	at = c.clock.At(now)
-	if got.kernelNs == 0 {
-		return at, false
+	if got.kernelNs != 0 {
+		// Both clocks are read together, so that a clock that is being adjusted
+		// matters only for as long as the bytes waited. If the wall clock was set in
+		// between, what the kernel says is not possible.
+		received := at - (now.UnixNano() - got.kernelNs)
+		if kernel = received <= at && received >= got.after-mostWait; kernel {
+			c.meter.read(got, at-received, true)
+			return received, true
+		}
 	}
-	// Both clocks are read together, so that a clock that is being adjusted
-	// matters only for as long as the bytes waited.
-	received := at - (now.UnixNano() - got.kernelNs)
-	if received > at || received < got.after-mostWait {
-		return at, false // the wall clock was set in between
-	}
-	return received, true
+	c.meter.read(got, 0, false)
+	return at, false
 }
 
 // mostWait is how much earlier than the last look at an empty queue a kernel's
@@ -136,12 +158,21 @@ func (c *conn) Write(b []byte) (int, error) {
 	done := 0
 	for {
 		piece := b[done:min(len(b), done+writePiece)]
+		before := c.clock.Now()
 		c.mu.Lock()
-		c.turn.wrote = c.clock.Now()
-		after := c.turn.after
+		c.wroteAt, c.owed = before, false
+		c.turn.wrote, c.turn.owed = before, false
+		after := c.turn.wroteFn
 		c.mu.Unlock()
 		n, err := c.Conn.Write(piece)
 		done += n
+		c.mu.Lock()
+		c.writer.wrote(n)
+		if err == nil && done == len(b) && c.stamps.transmit {
+			c.owed, c.turn.owed = true, true
+			c.settle()
+		}
+		c.mu.Unlock()
 		switch {
 		case err != nil:
 			return done, err
@@ -154,51 +185,26 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 }
 
-// take is the stamp of what was read since the last take; where nothing was,
-// of the read before, which brought it. Nothing of an answer can have arrived
-// before its request was sent.
-func (t *turn) take(sent int64) Stamp {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	if !t.fresh {
-		if !t.head {
-			t.last.ErrorNs = t.last.EarlierNs // its read was shared out already
-		}
-		t.head = false
-		return t.last
+// settle asks when the last write was sent, if that is not known. The kernel
+// tells before the write returns where nothing holds the bytes up.
+func (c *conn) settle() {
+	if !c.owed {
+		return
 	}
-	t.fresh, t.head = false, false
-	t.last = Stamp{At: t.at, Read: t.reads, EarlierNs: t.at - min(t.at, max(t.lo, sent))}
-	t.last.ErrorNs = t.last.EarlierNs
-	if bound, ok := kernelStamps(); ok && t.exact {
-		t.last.ErrorNs = min(t.last.EarlierNs, bound)
+	wallNs, ok := c.writer.sent()
+	if !ok {
+		return
 	}
-	return t.last
-}
-
-// takeHead is the stamp of a response's head. What the body holds of the same
-// read is taken by the next take, and ends later.
-func (t *turn) takeHead(sent int64) Stamp {
-	at := t.take(sent)
-	t.c.mu.Lock()
-	t.head = true
-	t.c.mu.Unlock()
-	return at
-}
-
-func (t *turn) first() int64 {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	return t.firstAt
-}
-
-// left is when the request left: before its last write, or where a server
-// answered sooner than that, when it did.
-func (t *turn) left() int64 {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	if t.firstAt != 0 && (t.wrote == 0 || t.firstAt < t.wrote) {
-		return t.firstAt
+	now := time.Now()
+	at := c.clock.At(now)
+	sent := at - (now.UnixNano() - wallNs)
+	c.owed = false
+	if sent < c.wroteAt || sent > at { // the wall clock was set in between
+		c.turn.owed = false
+		return
 	}
-	return t.wrote
+	c.wroteAt = sent
+	if c.turn.owed {
+		c.turn.wrote, c.turn.owed = sent, false
+	}
 }

@@ -21,19 +21,28 @@ import (
 const readSize = 64 << 10
 
 // HTTP is the transport over net/http: it speaks to anything that net/http speaks
-// to, by HTTP/1.1, and stamps every read below TLS.
+// to and stamps every read of the socket, below TLS and HTTP/2.
 type HTTP struct {
 	clock  Clock
 	inner  *http.Transport
 	dialer net.Dialer
 	bufs   sync.Pool
+	stamps stamps
+	meter  meter
+	socket string // path of a Unix socket that stands for all addresses
 }
 
-// NewHTTP is a transport whose stamps are on clock.
+// NewHTTP is a transport with the options' zero value, whose stamps are on clock.
 func NewHTTP(clock Clock) *HTTP {
-	h := &HTTP{clock: clock}
+	var w ways
+	w.proxy = http.ProxyFromEnvironment
+	return newHTTP(clock, w)
+}
+
+func newHTTP(clock Clock, w ways) *HTTP {
+	h := &HTTP{clock: clock, stamps: stampsOf(false), socket: w.UnixSocket}
 	h.inner = &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
+		Proxy:               w.proxy,
 		DialContext:         h.dial,
 		DisableCompression:  true, // a compressing proxy would bunch the tokens
 		MaxIdleConnsPerHost: 1 << 16,
@@ -41,30 +50,42 @@ func NewHTTP(clock Clock) *HTTP {
 		TLSHandshakeTimeout: 10 * time.Second, // a plain port waits for more
 		ReadBufferSize:      readSize,
 		WriteBufferSize:     readSize,
-		TLSClientConfig:     &tls.Config{NextProtos: []string{"http/1.1"}},
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: w.Insecure, RootCAs: w.roots}, // the report says so
+		Protocols:           new(http.Protocols),
 	}
+	// One or the other: where the server chooses, nobody knows what was measured.
+	h.inner.Protocols.SetHTTP1(!w.HTTP2)
+	h.inner.Protocols.SetHTTP2(w.HTTP2)
+	h.inner.Protocols.SetUnencryptedHTTP2(w.HTTP2)
 	h.bufs.New = func() any { b := make([]byte, readSize); return &b }
 	return h
 }
 
-// Settle finds out what this system's stamps are worth, which takes some
-// milliseconds. A run does it before its clock starts.
-func Settle() { kernelStamps() }
+// Vitals implements Monitored.
+func (h *HTTP) Vitals() Vitals { return h.meter.take(h.stamps) }
 
 // Close closes idle connections.
 func (h *HTTP) Close() { h.inner.CloseIdleConnections() }
 
 func (h *HTTP) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if h.socket != "" {
+		network, addr = "unix", h.socket
+	}
 	c, err := h.dialer.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return newConn(c, h.clock)
+	n, err := newConn(c, h.clock, h.stamps, &h.meter)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return n, nil
 }
 
 // Exchange implements Transport.
 func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
-	x := &exchange{clock: h.clock, sink: sink, step: recording.AtConnect}
+	x := &exchange{clock: h.clock, sink: sink, step: recording.AtConnect, many: h.inner.Protocols.HTTP2()}
 	hr, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, x.hooks()), req.Method, req.URL, bytes.NewReader(req.Body))
 	if err != nil {
 		return x.fail(recording.AtConnect, err)
@@ -107,6 +128,7 @@ type exchange struct {
 	sentIn    *turn // the turn that sent is about
 	connected recording.Maybe[int64]
 	sent      recording.Maybe[int64]
+	many      bool // others share the connection: HTTP/2
 	flushing  bool // the request is written but for net/http's buffer
 	told      bool
 	sinkErr   error
@@ -125,13 +147,24 @@ func (x *exchange) hooks() *httptrace.ClientTrace {
 			if !info.Reused {
 				x.connected = recording.Some(conn.stood)
 			}
-			_, tls := info.Conn.(*tls.Conn)
-			x.turn = conn.begin(tls, x.wrote)
+			secure, isTLS := info.Conn.(*tls.Conn)
+			if x.many || isTLS && secure.ConnectionState().NegotiatedProtocol == "h2" {
+				x.many = true
+				x.turn = conn.join()
+				return
+			}
+			x.turn = conn.begin(isTLS, x.wrote)
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			x.mu.Lock()
 			x.flushing = info.Err == nil
+			left := x.flushing && x.many
 			x.mu.Unlock()
+			if left { // HTTP/2 reports it when it has been flushed
+				x.turn.leave()
+				x.reach(recording.AtHeaders)
+				x.tellSent()
+			}
 		},
 	}
 }
@@ -195,6 +228,9 @@ func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Re
 	if x.sinkErr != nil {
 		return x.fail(recording.AtMidStream, x.sinkErr)
 	}
+	x.mu.Lock()
+	x.sent = recording.Some(x.turn.left()) // by the kernel's word, if that came only now
+	x.mu.Unlock()
 	at := x.turn.takeHead(x.sent.V)
 	x.result.FirstByte = recording.Some(x.turn.first())
 	if err := x.sink.Head(resp.StatusCode, resp.Header, at); err != nil {
@@ -202,7 +238,7 @@ func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Re
 	}
 	for {
 		n, err := resp.Body.Read(buf)
-		at = x.turn.take(x.sent.V)
+		at = x.turn.take(x.sent.V, n == len(buf))
 		if err != nil {
 			at.ErrorNs = at.EarlierNs // the end came in the same read, after these bytes
 		}

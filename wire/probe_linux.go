@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -12,21 +14,22 @@ const (
 	mostStampErr  = 2_000_000 // ns: a stamp further off than this is not to be trusted
 )
 
-// kernelStamps says whether this system's kernel stamps can be trusted, and how
-// late they may be, in ns. It is found out once, on a loopback pair that stays
-// open: the kernel starts stamping for the first socket on the host that asks,
-// a moment later, and stops with the last.
-var kernelStamps = sync.OnceValues(func() (errorNs int64, ok bool) {
+// probed is what this system's kernel stamps are worth. It is found out once, on
+// a loopback pair that stays open: the kernel starts stamping for the first
+// socket on the host that asks, a moment later, and stops with the last.
+var probed = sync.OnceValue(func() (s stamps) {
 	a, b, err := loopback()
 	if err != nil {
-		return 0, false
+		return stamps{}
 	}
-	errorNs, ok = probeStamps(a, b)
-	if !ok {
+	s.errorNs, s.receive = probeReceipts(a, b)
+	if !s.receive {
 		a.Close()
 		b.Close()
+		return s
 	}
-	return errorNs, ok
+	s.transmit = probeTransmits(b)
+	return s
 })
 
 // loopback is a connected pair of sockets.
@@ -46,21 +49,11 @@ func loopback() (a, b *net.TCPConn, err error) {
 	return a, b, nil
 }
 
-// probeStamps sends bytes through the pair and compares the kernel's stamp of
+// probeReceipts sends bytes through the pair and compares the kernel's stamp of
 // their arrival with the time of their sending.
-func probeStamps(a, b *net.TCPConn) (errorNs int64, ok bool) {
-	raw, err := b.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	var asked error
-	if err := raw.Control(func(fd uintptr) { asked = askForStamps(int(fd)) }); err != nil || asked != nil {
-		return 0, false
-	}
-	c := &conn{Conn: b, raw: raw, clock: NewClock()}
-	c.reader.c, c.reader.look = c, c.reader.try
-	c.reader.header.Iov, c.reader.header.Iovlen = &c.reader.vector, 1
-	if a.SetDeadline(time.Now().Add(time.Second)) != nil || b.SetDeadline(time.Now().Add(time.Second)) != nil {
+func probeReceipts(a, b *net.TCPConn) (errorNs int64, ok bool) {
+	c, err := newConn(b, NewClock(), stamps{receive: true, transmit: true}, &meter{})
+	if err != nil || a.SetDeadline(time.Now().Add(time.Second)) != nil || b.SetDeadline(time.Now().Add(time.Second)) != nil {
 		return 0, false
 	}
 	buf := make([]byte, 64)
@@ -93,4 +86,45 @@ func probeStamps(a, b *net.TCPConn) (errorNs int64, ok bool) {
 		return 0, false
 	}
 	return max(errorNs, leastStampErr), true
+}
+
+// probeTransmits says whether the kernel tells when it sent what is written to b,
+// and what it tells is possible.
+func probeTransmits(b *net.TCPConn) bool {
+	raw, err := b.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var x transmitter
+	var buf [1]byte
+	for range probes / 10 {
+		before := time.Now()
+		if _, err := b.Write(buf[:]); err != nil {
+			return false
+		}
+		after := time.Now()
+		x.wrote(1)
+		var at int64
+		var ok bool
+		if err := raw.Control(func(fd uintptr) { at, ok = x.last(fd) }); err != nil || !ok {
+			return false
+		}
+		if at < before.UnixNano() || at > after.UnixNano()+mostStampErr {
+			return false
+		}
+	}
+	return true
+}
+
+// askForStamps makes the kernel stamp what it receives and, if wanted, what it
+// sends, and tell what is queued.
+func askForStamps(fd int, transmits bool) error {
+	flags := receiveStamps
+	if transmits {
+		flags |= transmitStamps
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, flags); err != nil {
+		return err
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_INQ, 1)
 }

@@ -11,35 +11,29 @@ import (
 
 // A reader reads a non-blocking socket by recvmsg, which tells besides the bytes
 // when the kernel received them and whether more are queued. It also remembers
-// when it last saw the queue empty, which net.Conn would not tell.
+// when it last saw the queue empty, which net.Conn would not tell, and counts
+// segments.
 type reader struct {
-	c     *conn
-	look  func(fd uintptr) bool // made once, so that a read allocates nothing
-	buf   []byte
-	n     int
-	errno unix.Errno
-	tried int64 // before the last look
-	empty int64 // the queue was empty at this time or later
+	c        *conn
+	look     func(fd uintptr) bool // made once, so that a read allocates nothing
+	buf      []byte
+	n        int
+	queued   int
+	kernelNs int64
+	single   bool
+	errno    unix.Errno
+	tried    int64 // before the last look
+	empty    int64 // the queue was empty at this time or later
 
-	header  unix.Msghdr
-	vector  unix.Iovec
-	control [96]byte
+	header   unix.Msghdr
+	vector   unix.Iovec
+	control  [160]byte
+	segments segments
 }
 
 func (r *reader) init(c *conn) {
 	r.c, r.look, r.empty = c, r.try, c.stood
 	r.header.Iov, r.header.Iovlen = &r.vector, 1
-	if _, ok := kernelStamps(); ok {
-		_ = c.raw.Control(func(fd uintptr) { _ = askForStamps(int(fd)) }) // without them stamps are user time
-	}
-}
-
-// askForStamps makes the kernel stamp what it receives, and tell what is queued.
-func askForStamps(fd int) error {
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
-		return err
-	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_INQ, 1)
 }
 
 // try is called until it returns true; false waits until the socket is readable.
@@ -60,7 +54,20 @@ func (r *reader) try(fd uintptr) bool {
 			r.empty = r.tried
 			return false
 		}
+		if errno == 0 && r.n > 0 {
+			r.took(fd)
+		}
 		return true
+	}
+}
+
+// took finds out what is known of the bytes just read.
+func (r *reader) took(fd uintptr) {
+	r.kernelNs, r.queued = readControl(r.control[:r.header.Controllen])
+	r.single = false
+	if r.c.stamps.receive {
+		r.segments.note(r.n, r.queued == 0)
+		r.single = r.queued == 0 && r.segments.single(fd)
 	}
 }
 
@@ -81,35 +88,52 @@ func (r *reader) read(b []byte) (got receipt, err error) {
 	case r.n == 0:
 		return got, io.EOF
 	}
-	queued := -1
-	got.n = r.n
-	got.kernelNs, queued = readControl(r.control[:r.header.Controllen])
-	got.drained = queued == 0
-	if queued == 0 || queued < 0 && r.n < len(b) {
+	got.n, got.kernelNs, got.single = r.n, r.kernelNs, r.single
+	got.drained, got.left = r.queued == 0, r.queued > 0
+	if got.drained || r.queued < 0 && r.n < len(b) {
 		r.empty = r.tried // what comes later arrives after this look
 	}
+	got.next = r.empty
 	return got, nil
 }
 
 // readControl finds the kernel's stamp (wall clock, 0 if none came) and the
-// bytes still queued (-1 if it does not say). It walks the messages by hand, as
-// the library's parser allocates.
+// bytes still queued (-1 if it does not say).
 func readControl(b []byte) (kernelNs int64, queued int) {
 	queued = -1
-	for len(b) >= unix.SizeofCmsghdr {
-		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
-		size := int(h.Len)
-		if size < unix.SizeofCmsghdr || size > len(b) {
-			return kernelNs, queued
-		}
-		data := b[unix.SizeofCmsghdr:size]
+	for h, data := range messages(b) {
 		switch {
-		case h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
-			kernelNs = (*unix.Timespec)(unsafe.Pointer(&data[0])).Nano()
+		case h.Level == unix.SOL_SOCKET && (h.Type == unix.SCM_TIMESTAMPING || h.Type == unix.SCM_TIMESTAMPNS) && len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
+			kernelNs = (*unix.Timespec)(unsafe.Pointer(&data[0])).Nano() // the first of three is the software's
 		case h.Level == unix.IPPROTO_TCP && h.Type == unix.TCP_INQ && len(data) >= 4:
 			queued = int(*(*int32)(unsafe.Pointer(&data[0])))
 		}
-		b = b[min(len(b), (size+7)&^7):]
 	}
 	return kernelNs, queued
+}
+
+// A writer knows when the kernel sent the last byte that was written.
+type writer struct {
+	raw   interface{ Control(func(uintptr)) error }
+	fetch func(fd uintptr) // made once, so that a write allocates nothing
+	x     transmitter
+	at    int64
+	ok    bool
+}
+
+func (w *writer) init(c *conn) {
+	w.raw, w.fetch = c.raw, func(fd uintptr) { w.at, w.ok = w.x.last(fd) }
+}
+
+// wrote notes that n more bytes were written.
+func (w *writer) wrote(n int) { w.x.wrote(n) }
+
+// sent is when the kernel sent the last byte written (Unix ns); ok is false if it
+// has not said so yet.
+func (w *writer) sent() (wallNs int64, ok bool) {
+	w.ok = false
+	if w.raw.Control(w.fetch) != nil {
+		return 0, false
+	}
+	return w.at, w.ok
 }

@@ -2,8 +2,11 @@
 
 package wire
 
-// kernelStamps are not asked for on this system.
-func kernelStamps() (errorNs int64, ok bool) { return 0, false }
+// probed: kernel stamps are not asked for on this system.
+func probed() stamps { return stamps{} }
+
+// askForStamps is never called where there are none.
+func askForStamps(int, bool) error { return nil }
 
 // A reader reads through net.Conn, which does not tell when the queue was
 // empty: all that is known is when the read before began.
@@ -22,5 +25,15 @@ func (r *reader) read(b []byte) (got receipt, err error) {
 	if got.n < len(b) {
 		r.empty = before
 	}
+	got.next = r.empty
 	return got, err
 }
+
+// A writer is not told when the kernel sends.
+type writer struct{}
+
+func (w *writer) init(*conn) {}
+
+func (w *writer) wrote(int) {}
+
+func (w *writer) sent() (wallNs int64, ok bool) { return 0, false }

@@ -26,11 +26,11 @@ func TestStampOutlivesTheTurn(t *testing.T) {
 	}
 	defer peer.Close()
 	clock := NewClock()
-	c, err := newConn(outer, clock)
+	c, err := newConn(outer, clock, stampsOf(false), &meter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := c.(*conn)
+	one := c
 	hear := func(text string) (sent int64) {
 		t.Helper()
 		time.Sleep(5 * time.Millisecond)
@@ -45,20 +45,20 @@ func TestStampOutlivesTheTurn(t *testing.T) {
 	}
 	first := one.begin(false, nil)
 	hear("a")
-	first.take(0)
+	first.take(0, false)
 	sent := hear("b")
 	second := one.begin(false, nil) // before the first has looked
-	if at := first.take(0); at.Read != 2 || at.At < sent {
+	if at := first.take(0, false); at.Read != 2 || at.At < sent {
 		t.Errorf("the last stamp is %+v, sent at %d: it was the one before", at, sent)
 	}
-	if at := second.take(0); at.Read != 0 || second.first() != 0 {
+	if at := second.take(0, false); at.Read != 0 || second.first() != 0 {
 		t.Errorf("the second request begins with read %d", at.Read)
 	}
 	sent = hear("c")
-	if at := second.take(0); at.Read != 1 || at.At < sent || second.first() != at.At {
+	if at := second.take(0, false); at.Read != 1 || at.At < sent || second.first() != at.At {
 		t.Errorf("the second request's first stamp is %+v, sent at %d", at, sent)
 	}
-	if at := first.take(0); at.Read != 2 {
+	if at := first.take(0, false); at.Read != 2 {
 		t.Errorf("the first request's last read is %d", at.Read)
 	}
 }
