@@ -165,7 +165,7 @@ func (s *series) seek() recording.Columns {
 	s.second = true
 	ranks := slices.Clone(s.extra)
 	for _, p := range s.percentiles() {
-		low, high := stats.OrderInterval(s.n(), p)
+		low, high := stats.OrderInterval(s.n(), p, float64(s.n()))
 		ranks = append(ranks, stats.Rank(s.n(), p), low, high)
 	}
 	if s.floats != nil {
@@ -245,7 +245,7 @@ func (s *series) quantile(p int) Quantile {
 	n := s.n()
 	q := Quantile{P: float64(p) / 1000, NEff: float64(n), Rule: "order-statistic"}
 	q.Value, _ = s.at(stats.Rank(n, p))
-	low, high := stats.OrderInterval(n, p)
+	low, high := stats.OrderInterval(n, p, float64(n))
 	q.Low, q.High = some(s.at(low)), some(s.at(high))
 	q.Status = status(s.requests, n, p, q.Low != nil && q.High != nil)
 	// Ends that cover only part of the values would be those of another quantile.
@@ -272,7 +272,7 @@ func status(requests, n int64, p int, closed bool) string {
 
 // exceedance is the share of values above a bound.
 func exceedance(bound, above, n, missing int64) Over {
-	low, high := stats.ClopperPearson(above, n)
+	low, high := stats.ClopperPearson(float64(above), float64(n))
 	return Over{
 		Value: float64(bound), Share: float64(above) / float64(n),
 		ShareWithMissing: float64(above+missing) / float64(n+missing), Low: &low, High: &high,

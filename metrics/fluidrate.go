@@ -102,7 +102,7 @@ func (a *answer) smallestGap(variant string) (gap int64, ok bool) {
 // seek finds out whether the wanted ranks lie where answers were searched.
 func (f *fluidRate) seek() recording.Columns {
 	f.n = f.gaps.N()
-	f.low, f.top = stats.OrderInterval(f.n, fluidShare)
+	f.low, f.top = stats.OrderInterval(f.n, fluidShare, float64(f.n))
 	f.gaps.Seek(f.ranks()...)
 	for _, rank := range f.ranks() {
 		if gap, ok := f.gaps.At(rank); ok && gap <= f.enough {

@@ -209,11 +209,12 @@ func halfWidth(values []timed, p int) (width float64, ok bool) {
 // values are in the order of their due times, for intervals that ask for that.
 func interval95(values []timed, p int) (low, high int64) {
 	slices.SortFunc(values, func(a, b timed) int { return cmp.Compare(a.due, b.due) })
-	sorted := make([]int64, len(values))
+	sorted, series := make([]int64, len(values)), make([]float32, len(values))
 	for i, v := range values {
-		sorted[i] = v.value
+		sorted[i], series[i] = v.value, float32(v.value)
 	}
-	first, last := stats.OrderInterval(int64(len(sorted)), p)
+	n := len(values)
+	first, last := stats.OrderInterval(int64(n), p, float64(n)/stats.TauOf(series, false).V)
 	slices.Sort(sorted)
 	if first > 0 {
 		low = sorted[first-1]

@@ -169,7 +169,7 @@ func (j *judged) value(a *answer, opt *Options) {
 // ranks are those of the objective's percentile and of its interval, from the
 // best value on.
 func (j *judged) ranks(n int64) (at, low, high int64) {
-	low, high = stats.OrderInterval(n, j.Share)
+	low, high = stats.OrderInterval(n, j.Share, float64(n))
 	return stats.Rank(n, j.Share), low, high
 }
 
@@ -254,7 +254,7 @@ func (o *objectives) ofRequests(j *judged) Verdict {
 }
 
 func shareOf(k, n int64) (share, low, high float64) {
-	low, high = stats.ClopperPearson(k, n)
+	low, high = stats.ClopperPearson(float64(k), float64(n))
 	return float64(k) / float64(n), low, high
 }
 

@@ -75,7 +75,7 @@ func TestOrderInterval(t *testing.T) {
 		{20000000, 990, 19799127, 19800873},
 		{20000000, 999, 19979722, 19980278},
 	} {
-		low, high := OrderInterval(c.n, c.p)
+		low, high := OrderInterval(c.n, c.p, float64(c.n))
 		if low != c.low || high != c.high {
 			t.Errorf("OrderInterval(%d, %d) = %d, %d, want %d, %d", c.n, c.p, low, high, c.low, c.high)
 		}
@@ -102,7 +102,7 @@ func TestClopperPearson(t *testing.T) {
 		{1, 20000000, 1.2658903984132546e-09, 2.7858213772622013e-07},
 		{12345678, 20000000, 0.6170708411988142, 0.6174969248503528},
 	} {
-		low, high := ClopperPearson(c.k, c.n)
+		low, high := ClopperPearson(float64(c.k), float64(c.n))
 		if math.Abs(low-c.low) > 1e-10*c.low+1e-17 || math.Abs(high-c.high) > 1e-10*c.high {
 			t.Errorf("ClopperPearson(%d, %d) = %v, %v, want %v, %v", c.k, c.n, low, high, c.low, c.high)
 		}

@@ -1,0 +1,291 @@
+package stats
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// How a correlation time came to be, in Quantile.rule of results.
+const (
+	ByNothing      = "independent"   // nothing says that values depend on each other
+	ByGeyer        = "geyer"         // Geyer's initial monotone sequence
+	ByBatches10    = "batch-10"      // batch means, 10 batches
+	ByBatches20    = "batch-20"      // batch means, 20 batches
+	ByHeavyTraffic = "heavy-traffic" // the relaxation time of a queue at that load
+)
+
+// A Tau is a correlation time: how many values in a row are worth one independent
+// value, tau = 1 + 2·(the sum of autocorrelations), 1 at least, and what says so.
+type Tau struct {
+	V  float64
+	By string
+}
+
+// Independent is the correlation time of independent values.
+var Independent = Tau{1, ByNothing}
+
+// Or is the longer of two correlation times.
+func (t Tau) Or(u Tau) Tau {
+	if u.V > t.V {
+		return u
+	}
+	return t
+}
+
+// mostLoad is the ratio of load to saturation that counts: at 1 the relaxation
+// time has no end.
+const mostLoad = 0.999
+
+// Relaxation is the correlation time that heavy traffic gives a queue under a
+// load of rho times its saturation: 2/(1-rho)². A run that is too short to hold a
+// burst cannot know it from its own values.
+func Relaxation(rho float64) Tau {
+	idle := 1 - min(max(rho, 0), mostLoad)
+	return Tau{2 / (idle * idle), ByHeavyTraffic}
+}
+
+// tauPercentiles are those whose indicators are looked at for the correlation
+// time of values.
+var tauPercentiles = []int{500, 900, 990}
+
+// TauOf is the correlation time of values in the order of their due times: the
+// longest that Geyer's estimator and batch means (10 and 20) find for any of the
+// indicators 1{x <= q} of the median, p90 and p99. With batchesOnly it is batch
+// means alone, as befits a closed loop.
+func TauOf(values []float32, batchesOnly bool) Tau {
+	tau := Independent
+	n := len(values)
+	if n < 2 {
+		return tau
+	}
+	sorted := slices.Clone(values)
+	from := 0
+	var b bitSeries
+	for _, p := range tauPercentiles {
+		at := int(Rank(int64(n), p)) - 1
+		selectRank(sorted[from:], at-from)
+		q := sorted[at]
+		from = at
+		b.set(n, func(i int) bool { return values[i] <= q })
+		tau = tau.Or(b.tau(batchesOnly))
+	}
+	return tau
+}
+
+// TauOfFlags is the correlation time of what each value did or did not do, in the
+// order of due times.
+func TauOfFlags(flags []bool, batchesOnly bool) Tau {
+	var b bitSeries
+	b.set(len(flags), func(i int) bool { return flags[i] })
+	return b.tau(batchesOnly)
+}
+
+// TauOfSeries is the correlation time of numbers themselves.
+func TauOfSeries(x []float64, batchesOnly bool) Tau {
+	tau := Tau{TauBatches(x, 20), ByBatches20}.Or(Tau{TauBatches(x, 10), ByBatches10})
+	if !batchesOnly {
+		tau = tau.Or(Tau{TauGeyer(x), ByGeyer})
+	}
+	return Independent.Or(tau)
+}
+
+// TauBatches is the correlation time by batch means: how many times the variance
+// of the means of b batches is that of independent values. Where batches would
+// hold fewer than two values, or all values are the same, it is 1.
+func TauBatches(x []float64, b int) float64 {
+	m := len(x) / b
+	if m < 2 {
+		return 1
+	}
+	sums := make([]float64, b)
+	for i := range sums {
+		for _, v := range x[i*m : (i+1)*m] {
+			sums[i] += v
+		}
+	}
+	mean, v := meanOf(x), 0.0
+	for _, x := range x {
+		v += (x - mean) * (x - mean)
+	}
+	return batchEffect(sums, m, v/float64(len(x)))
+}
+
+// batchEffect is m·var(batch means)/var(x), of the sums of batches of m.
+func batchEffect(sums []float64, m int, variance float64) float64 {
+	if !(variance > 0) {
+		return 1
+	}
+	mean, v := meanOf(sums), 0.0
+	for _, s := range sums {
+		v += (s - mean) * (s - mean)
+	}
+	return max(1, v/float64(len(sums)-1)/float64(m)/variance)
+}
+
+// TauGeyer is the correlation time by C. Geyer's initial monotone sequence
+// ("Practical Markov chain Monte Carlo", 1992): sums of autocorrelations of pairs
+// of lags, up to the first that is not positive, none larger than the one before.
+func TauGeyer(x []float64) float64 {
+	if len(x) < 2 {
+		return 1
+	}
+	mean := meanOf(x)
+	direct := func(k int) float64 {
+		sum := 0.0
+		for i, v := range x[k:] {
+			sum += (v - mean) * (x[i] - mean)
+		}
+		return sum
+	}
+	return geyer(len(x), len(x), direct, func() []float64 { return x })
+}
+
+// geyer takes lags one by one, each of which costs so much, while that is cheaper
+// than to have all of them at once from the values. Most series need only a few.
+func geyer(n, cost int, lag func(int) float64, values func() []float64) float64 {
+	size := 1 << bits.Len(uint(n+n/2))
+	transform := 3 * size * bits.Len(uint(size))
+	var all []float64
+	at := func(k int) float64 {
+		if all == nil && k*cost > transform {
+			all = autocovariance(values(), n/2)
+		}
+		if all != nil {
+			return all[k]
+		}
+		return lag(k)
+	}
+	variance := at(0)
+	if !(variance > 0) {
+		return 1
+	}
+	sum, before := 0.0, math.Inf(1)
+	for j := 0; j < n/2/2; j++ {
+		pair := (at(2*j) + at(2*j+1)) / variance
+		if pair <= 0 {
+			break
+		}
+		before = min(before, pair)
+		sum += before
+	}
+	return max(1, 2*sum-1)
+}
+
+// selectRank puts the value of rank k, from 0, of a into its place, with none
+// larger before it and none smaller behind (C. Hoare's quickselect).
+func selectRank(a []float32, k int) {
+	lo, hi := 0, len(a)-1
+	for lo < hi {
+		pivot := middle(a[lo], a[(lo+hi)/2], a[hi])
+		i, j := lo, hi
+		for i <= j {
+			for a[i] < pivot {
+				i++
+			}
+			for pivot < a[j] {
+				j--
+			}
+			if i <= j {
+				a[i], a[j] = a[j], a[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return
+		}
+	}
+}
+
+func middle(a, b, c float32) float32 { return max(min(a, b), min(max(a, b), c)) }
+
+// A bitSeries is a series of yes and no. Its lagged products are counted 64 at a
+// time, which makes a lag cost next to nothing.
+type bitSeries struct {
+	words []uint64
+	n     int
+}
+
+func (b *bitSeries) set(n int, yes func(int) bool) {
+	if len(b.words) != n/64+1 {
+		b.words = make([]uint64, n/64+1)
+	}
+	b.n = n
+	for w := range b.words {
+		var word uint64
+		for i := 64 * w; i < min(64*w+64, n); i++ {
+			if yes(i) {
+				word |= 1 << (i & 63)
+			}
+		}
+		b.words[w] = word
+	}
+}
+
+// before counts the yes among the first k.
+func (b *bitSeries) before(k int) (n int) {
+	for _, w := range b.words[:k/64] {
+		n += bits.OnesCount64(w)
+	}
+	return n + bits.OnesCount64(b.words[k/64]&(1<<(k&63)-1))
+}
+
+// products counts the i at which both i and i + k are yes.
+func (b *bitSeries) products(k int) (n int) {
+	skip, shift := k/64, k&63
+	ahead := b.words[skip:]
+	for i, w := range ahead {
+		w >>= shift
+		if i+1 < len(ahead) {
+			w |= ahead[i+1] << (64 - shift) // nothing where shift is 0
+		}
+		n += bits.OnesCount64(w & b.words[i])
+	}
+	return n
+}
+
+func (b *bitSeries) tau(batchesOnly bool) Tau {
+	n, yes := b.n, b.before(b.n)
+	if yes == 0 || yes == n {
+		return Independent
+	}
+	p := float64(yes) / float64(n)
+	tau := Independent
+	for _, e := range []struct {
+		batches int
+		by      string
+	}{{20, ByBatches20}, {10, ByBatches10}} {
+		m := n / e.batches
+		if m < 2 {
+			continue
+		}
+		sums, before := make([]float64, e.batches), 0
+		for i := range sums {
+			upTo := b.before((i + 1) * m)
+			sums[i], before = float64(upTo-before), upTo
+		}
+		tau = tau.Or(Tau{batchEffect(sums, m, p*(1-p)), e.by})
+	}
+	if batchesOnly {
+		return tau
+	}
+	lag := func(k int) float64 {
+		ends := b.before(n-k) + yes - b.before(k)
+		return float64(b.products(k)) - p*float64(ends) + float64(n-k)*p*p
+	}
+	return tau.Or(Tau{geyer(n, 2*len(b.words), lag, b.floats), ByGeyer})
+}
+
+func (b *bitSeries) floats() []float64 {
+	x := make([]float64, b.n)
+	for i := range x {
+		x[i] = float64(b.words[i/64] >> (i & 63) & 1)
+	}
+	return x
+}
