@@ -1,22 +1,40 @@
-// Package deadline says when a token is due. It gives deadlines and never plays
-// anything back against them.
+// Package deadline says when a token is due: prefill curves, given or measured,
+// and the slack above them. It gives deadlines and never plays anything back
+// against them.
 package deadline
 
 import (
 	"fmt"
 	"math"
-	"math/big"
-	"math/bits"
 	"strings"
 )
 
 // Deadlines are first-token deadlines: how long after its due time a request may
-// wait for its first token, given the length of its prompt. Parse makes them.
+// wait for its first token, given the length of its prompt. Parse makes them of
+// a form such as fixed:300ms, Options.Deadlines of a deadlines file too.
 type Deadlines struct {
-	text, shape string
-	// a + b·P + c·P², in ns over scale.
-	a, b, c, scale uint64
+	text, shape, source, sum string
+	flags                    []string
+
+	prefill   curve // without the slack
+	low, high curve // edges of the band; nil without one
+	slack     int64
+	slackSet  bool
+	from, to  int64 // prompt lengths that it is valid for
 }
+
+// A curve is a time in ns by prompt length in tokens.
+type curve interface{ at(tokens int64) int64 }
+
+// An Edge says which curve of a measured band deadlines follow.
+type Edge string
+
+// The edges of a band, and the curve between them.
+const (
+	Fit  Edge = "fit"
+	Low  Edge = "low"
+	High Edge = "high"
+)
 
 // shapes are the forms that Parse knows, with how many coefficients each has.
 var shapes = []struct {
@@ -24,8 +42,21 @@ var shapes = []struct {
 	coefficients  int
 }{
 	{"fixed", "fixed:300ms", 1},
-	{"linear", "linear:50ms,40us", 2},
-	{"quadratic", "quadratic:50ms,40us,1ns", 3},
+	{Linear, "linear:50ms,40us", 2},
+	{Quadratic, "quadratic:50ms,40us,1ns", 3},
+}
+
+const knownForms = "fixed:300ms, linear:50ms,40us and quadratic:50ms,40us,1ns (a + b·P + c·P² for a prompt of P tokens)"
+
+// isForm says that s is meant as one of the forms that Parse knows.
+func isForm(s string) bool {
+	name, _, _ := strings.Cut(s, ":")
+	for _, shape := range shapes {
+		if shape.name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // Parse reads deadlines: fixed:300ms, the same for every prompt; linear:50ms,40us,
@@ -42,13 +73,13 @@ func Parse(s string) (*Deadlines, error) {
 		if list == "" || len(parts) != shape.coefficients {
 			return nil, fmt.Errorf("reading deadlines %q: %s takes %s, write %s", s, name, count(shape.coefficients), shape.example)
 		}
-		d := &Deadlines{text: s, shape: name}
-		if err := d.set(parts); err != nil {
+		p, err := newPolynomial(parts)
+		if err != nil {
 			return nil, fmt.Errorf("reading deadlines %q: %w", s, err)
 		}
-		return d, nil
+		return &Deadlines{text: s, shape: name, source: "given", prefill: p, to: math.MaxInt64}, nil
 	}
-	return nil, fmt.Errorf("reading deadlines %q: the known forms are fixed:300ms, linear:50ms,40us and quadratic:50ms,40us,1ns (a + b·P + c·P² for a prompt of P tokens)", s)
+	return nil, fmt.Errorf("reading deadlines %q: the known forms are %s", s, knownForms)
 }
 
 func count(n int) string {
@@ -58,97 +89,67 @@ func count(n int) string {
 	return fmt.Sprintf("%d durations with commas between them", n)
 }
 
-// maxCoefficient bounds coefficients and their common scale, so that First needs
-// no more than 128 bits.
-var maxCoefficient = new(big.Int).SetUint64(math.MaxInt64)
-
-func (d *Deadlines) set(parts []string) error {
-	var values [3]*big.Rat
-	scale := big.NewInt(1)
-	for i := range values {
-		values[i] = new(big.Rat)
-		if i < len(parts) {
-			v, err := duration(strings.TrimSpace(parts[i]))
-			if err != nil {
-				return err
-			}
-			values[i] = v
-		}
-		// Least common multiple of the denominators.
-		gcd := new(big.Int).GCD(nil, nil, scale, values[i].Denom())
-		scale.Mul(scale, new(big.Int).Quo(values[i].Denom(), gcd))
-	}
-	out := []*uint64{&d.a, &d.b, &d.c}
-	for i, v := range values {
-		n := new(big.Int).Mul(v.Num(), scale)
-		n.Quo(n, v.Denom())
-		if n.Cmp(maxCoefficient) > 0 || scale.Cmp(maxCoefficient) > 0 {
-			return fmt.Errorf("%s is too large, or written with too many decimals", strings.TrimSpace(parts[min(i, len(parts)-1)]))
-		}
-		*out[i] = n.Uint64()
-	}
-	d.scale = scale.Uint64()
-	return nil
-}
-
-var units = []struct {
-	name string
-	ns   int64
-}{
-	{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"μs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9},
-}
-
-// duration reads a decimal duration such as 40us or 0.5ns, exactly, in ns.
-func duration(s string) (*big.Rat, error) {
-	number := strings.TrimRight(s, "nuµμms")
-	unit := s[len(number):]
-	if s == "0" {
-		return new(big.Rat), nil
-	}
-	if strings.HasPrefix(number, "-") {
-		return nil, fmt.Errorf("%s is negative", s)
-	}
-	if number == "" || len(number) > 40 || strings.Trim(number, "0123456789.") != "" || strings.Count(number, ".") > 1 || number == "." {
-		return nil, fmt.Errorf("%q is no duration, write it as 300ms, 40us or 0.5ns", s)
-	}
-	v, ok := new(big.Rat).SetString(number)
-	if !ok {
-		return nil, fmt.Errorf("%q is no duration, write it as 300ms, 40us or 0.5ns", s)
-	}
-	for _, u := range units {
-		if u.name == unit {
-			return v.Mul(v, new(big.Rat).SetInt64(u.ns)), nil
-		}
-	}
-	return nil, fmt.Errorf("%q lacks a unit, write it as %sms, %sus or %sns", s, number, number, number)
-}
-
 // First is the deadline D_p in ns from the due time of a prompt of promptTokens
-// tokens, rounded to the nearest nanosecond (a half up). A length below 0 counts
-// as 0.
+// tokens: the curve, rounded to the nearest nanosecond (a half up), and the
+// slack. A length below 0 counts as 0.
 func (d *Deadlines) First(promptTokens int32) int64 {
-	p := uint64(max(promptTokens, 0))
-	hi, lo := bits.Mul64(d.c, p*p)
-	h, l := bits.Mul64(d.b, p)
-	var c uint64
-	lo, c = bits.Add64(lo, l, 0)
-	hi += h + c
-	lo, c = bits.Add64(lo, d.a, 0)
-	hi += c
-	lo, c = bits.Add64(lo, d.scale/2, 0)
-	hi += c
-	if hi >= d.scale {
+	return d.Due(Fit, d.slack, promptTokens)
+}
+
+// Due is First with the prefill time from an edge of the band, the fitted curve
+// where there is no band, and another slack in ns.
+func (d *Deadlines) Due(e Edge, slack int64, promptTokens int32) int64 {
+	p := int64(max(promptTokens, 0))
+	prefill := d.prefill.at(p)
+	switch {
+	case e == Low && d.low != nil:
+		prefill = min(d.low.at(p), prefill)
+	case e == High && d.high != nil:
+		prefill = max(d.high.at(p), prefill)
+	}
+	if prefill > math.MaxInt64-slack {
 		return math.MaxInt64
 	}
-	q, _ := bits.Div64(hi, lo, d.scale)
-	return int64(min(q, math.MaxInt64))
+	return prefill + slack
+}
+
+// Slack is the slack S in ns that First adds to the curve; ok is false where the
+// deadlines are whole as they were given.
+func (d *Deadlines) Slack() (ns int64, ok bool) { return d.slack, d.slackSet }
+
+// Banded says whether the curve has a band, from a measurement.
+func (d *Deadlines) Banded() bool { return d.low != nil }
+
+// Covers says whether the deadlines are valid for a prompt of that length.
+func (d *Deadlines) Covers(promptTokens int32) bool {
+	p := int64(promptTokens)
+	return p >= d.from && p <= d.to
+}
+
+// Range is which prompt lengths the deadlines are valid for; ok is false where
+// they are for all.
+func (d *Deadlines) Range() (from, to int64, ok bool) {
+	return d.from, d.to, d.from > 0 || d.to < math.MaxInt64
 }
 
 // PromptMatters says whether First depends on the length of the prompt.
-func (d *Deadlines) PromptMatters() bool { return d.b != 0 || d.c != 0 }
+func (d *Deadlines) PromptMatters() bool {
+	p, given := d.prefill.(*polynomial)
+	_, _, bounded := d.Range()
+	return bounded || d.Banded() || !given || p.b != 0 || p.c != 0
+}
 
-// Text is the deadlines as they were written.
+// Text is the deadlines as they were given: the form, or the file's name.
 func (d *Deadlines) Text() string { return d.text }
 
-// Shape names the form: fixed, linear or quadratic.
+// Shape names the form: fixed, linear, quadratic, hinges or monotone.
 func (d *Deadlines) Shape() string { return d.shape }
+
+// Source says in a line where the deadlines came from; "given" for a form.
+func (d *Deadlines) Source() string { return d.source }
+
+// Sum is the SHA-256 of the deadlines file, in hexadecimal; empty without one.
+func (d *Deadlines) Sum() string { return d.sum }
+
+// Flags are the codes of what speaks against the curve, see Words.
+func (d *Deadlines) Flags() []string { return d.flags }

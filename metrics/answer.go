@@ -40,8 +40,9 @@ type answer struct {
 	single      bool    // every arrival brought one token
 	stamps      bool    // the bounds of the stamps are known
 
-	used     recording.Maybe[int32] // output tokens
-	deadline recording.Maybe[int64] // of the first token
+	used    recording.Maybe[int32] // output tokens
+	due     []int64                // of the first token, a view each; empty where it is not known
+	outside bool                   // the deadlines are not valid for a prompt of this length
 
 	stall  Stalling
 	played bool // stall is filled in
@@ -66,10 +67,7 @@ func (a *answer) read(t *recording.Trace, opt *Options) error {
 	a.good = a.outcome == string(recording.OK)
 	a.stamps = n > 0 && len(t.StampErrorNs) == n
 	a.used = t.Output.Used
-	a.deadline = recording.Maybe[int64]{}
-	if d := opt.Deadlines; d != nil && (t.Prompt.Used.OK || !d.PromptMatters()) {
-		a.deadline = recording.Some(d.First(t.Prompt.Used.V))
-	}
+	a.setDue(opt)
 	if err := a.spread(t); err != nil {
 		return err
 	}
@@ -77,6 +75,21 @@ func (a *answer) read(t *recording.Trace, opt *Options) error {
 		a.used = recording.Some(int32(min(len(a.times), math.MaxInt32)))
 	}
 	return nil
+}
+
+// setDue gives the first token its deadlines.
+func (a *answer) setDue(opt *Options) {
+	a.due, a.outside = a.due[:0], false
+	d, prompt := opt.Deadlines, a.t.Prompt.Used
+	if d == nil || !prompt.OK && d.PromptMatters() {
+		return
+	}
+	if a.outside = prompt.OK && !d.Covers(prompt.V); a.outside {
+		return
+	}
+	for _, v := range opt.views {
+		a.due = append(a.due, d.Due(v.edge, v.slack, prompt.V))
+	}
 }
 
 // mostTokens is more than any answer has.

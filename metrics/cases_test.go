@@ -136,7 +136,10 @@ func (c *caseRun) expect(word string, args []string) {
 	if err := a.read(&c.trace, &Options{}); err != nil {
 		c.t.Fatalf("%s: %v", c.where, err)
 	}
-	a.deadline = c.deadline
+	a.due = nil
+	if c.deadline.OK {
+		a.due = []int64{c.deadline.V}
+	}
 	want := strings.Join(args, " ")
 	got := c.value(word, args, &a)
 	if word == "fluidity" || word == "smallest_gap" {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"math/bits"
 
+	"fermata/deadline"
 	"fermata/recording"
 )
 
@@ -73,16 +74,69 @@ func PlayFirst(times []int64, deadline, gap int64) (s Score, ok bool) {
 	return Play(times, deadline, gap), len(times) > 0
 }
 
+// PlayFirstStrict is PlayFirst without carrying over what the first token left
+// unused of its time: the second one is due a gap after the first. (deadlines for
+// hosted endpoints: a generous slack would else hide stalls.)
+func PlayFirstStrict(times []int64, deadline, gap int64) (s Score, ok bool) {
+	if len(times) == 0 {
+		return s, false
+	}
+	s, _ = PlayDecode(times, gap)
+	return s.withFirst(times[0]-deadline, gap), true
+}
+
+// withFirst adds a first token that was late by so much, or in time.
+func (s Score) withFirst(late, gap int64) Score {
+	if late <= 0 {
+		s.Met++
+	} else {
+		s.Missed += late/gap + 1
+	}
+	return s
+}
+
 // The two variants of the fluidity index.
 const (
 	Decode     = "decode"
 	FirstToken = "first_token"
 )
 
+// What becomes of time that the first token left unused.
+const (
+	carryAll  = "unlimited" // later tokens have it
+	carryNone = "none"      // it is forfeited
+)
+
+// A view is one way to see the first token's deadline: which edge of the curve's
+// band it follows, and with how much slack.
+type view struct {
+	edge  deadline.Edge
+	slack int64
+}
+
+// viewsOf are the views of deadlines: as they are and, where they have a band, at
+// half the slack and twice, and from either edge of the band.
+func viewsOf(d *deadline.Deadlines) []view {
+	if d == nil {
+		return nil
+	}
+	s, _ := d.Slack()
+	views := []view{{deadline.Fit, s}}
+	if !d.Banded() {
+		return views
+	}
+	if s > 0 {
+		views = append(views, view{deadline.Fit, s / 2}, view{deadline.Fit, 2 * s})
+	}
+	return append(views, view{deadline.Low, s}, view{deadline.High, s})
+}
+
 // An indexed is the fluidity index at one target gap over all requests.
 type indexed struct {
 	variant   string
-	gap       int64
+	gap       int    // of the options' target gaps
+	view      int    // of the options' views, with the first token
+	carry     string // what becomes of its unused time
 	index     *series
 	sum       Score
 	atLeast90 int64
@@ -92,25 +146,36 @@ type indexed struct {
 type fluidities struct {
 	opt     Options
 	entries []*indexed
+	decode  []Score // of one answer at each gap
+	scored  bool    // it has a decode score
 }
 
 func newFluidities(opt Options) *fluidities {
-	f := &fluidities{opt: opt}
-	variants := []string{Decode}
-	if opt.Deadlines != nil {
-		variants = append(variants, FirstToken)
+	f := &fluidities{opt: opt, decode: make([]Score, len(opt.TargetGapsNs))}
+	add := func(variant string, gap, view int, carry string) {
+		f.entries = append(f.entries, &indexed{variant: variant, gap: gap, view: view, carry: carry, index: newFloats(opt, "1", higher)})
 	}
-	for _, variant := range variants {
-		for _, gap := range opt.TargetGapsNs {
-			f.entries = append(f.entries, &indexed{variant: variant, gap: gap, index: newFloats(opt, "1", higher)})
+	for gap := range opt.TargetGapsNs {
+		add(Decode, gap, 0, carryAll)
+	}
+	banded := opt.Deadlines != nil && opt.Deadlines.Banded()
+	for gap := range opt.TargetGapsNs {
+		for view := range opt.views {
+			add(FirstToken, gap, view, carryAll)
+			if banded {
+				add(FirstToken, gap, view, carryNone)
+			}
 		}
 	}
 	return f
 }
 
 func (f *fluidities) see(a *answer) {
+	for i, gap := range f.opt.TargetGapsNs {
+		f.decode[i], f.scored = a.score(Decode, gap)
+	}
 	for _, e := range f.entries {
-		s, ok := a.score(e.variant, e.gap)
+		s, ok := f.score(a, e)
 		if !ok {
 			continue
 		}
@@ -126,6 +191,23 @@ func (f *fluidities) see(a *answer) {
 	}
 }
 
+// score is the answer's for an entry. Without carrying over, the tokens after the
+// first are judged as in decode.
+func (f *fluidities) score(a *answer, e *indexed) (s Score, ok bool) {
+	gap := f.opt.TargetGapsNs[e.gap]
+	switch {
+	case e.variant == Decode:
+		return f.decode[e.gap], f.scored
+	case !a.good:
+		return s, true
+	case e.view >= len(a.due) || len(a.times) == 0:
+		return s, false
+	case e.carry == carryNone || a.times[0] > a.due[e.view]: // nothing is left to carry
+		return f.decode[e.gap].withFirst(a.times[0]-a.due[e.view], gap), true
+	}
+	return a.scoreFirst(e.view, gap)
+}
+
 // score plays the answer back in one of the variants. A failed request has F = 0
 // without anything met or missed; a good one of one token has no decode F, one
 // whose deadline is unknown no F with the first token.
@@ -135,10 +217,19 @@ func (a *answer) score(variant string, gap int64) (s Score, ok bool) {
 		return s, true
 	case variant == Decode:
 		return PlayDecode(a.times, gap)
-	case !a.deadline.OK:
+	}
+	return a.scoreFirst(0, gap)
+}
+
+// scoreFirst is score with the first token, in one of the views of its deadline.
+func (a *answer) scoreFirst(view int, gap int64) (s Score, ok bool) {
+	switch {
+	case !a.good:
+		return s, true
+	case view >= len(a.due):
 		return s, false
 	}
-	return PlayFirst(a.times, a.deadline.V, gap)
+	return PlayFirst(a.times, a.due[view], gap)
 }
 
 func (f *fluidities) seek() (want recording.Columns) {
@@ -151,7 +242,7 @@ func (f *fluidities) seek() (want recording.Columns) {
 func (f *fluidities) result(r *Result, measured int64) {
 	for _, e := range f.entries {
 		out := Fluidity{
-			Variant: e.variant, TargetGapNs: e.gap, Carry: "unlimited",
+			Variant: e.variant, TargetGapNs: f.opt.TargetGapsNs[e.gap], Carry: e.carry,
 			Index: e.index.dist(measured), Met: e.sum.Met, Missed: e.sum.Missed,
 		}
 		if n := e.index.n(); n > 0 {
@@ -159,9 +250,12 @@ func (f *fluidities) result(r *Result, measured int64) {
 			out.ShareAtLeast0_9 = &share
 		}
 		if e.variant == FirstToken {
-			d := f.opt.Deadlines
-			out.Deadline = &Deadline{Shape: d.Shape(), Text: d.Text(), Source: "given"}
-			out.Edge = "fit"
+			d, v := f.opt.Deadlines, f.opt.views[e.view]
+			out.Deadline = &Deadline{Shape: d.Shape(), Text: d.Text(), Source: d.Source(), SHA256: d.Sum(), Flags: d.Flags()}
+			out.Edge = string(v.edge)
+			if _, ok := d.Slack(); ok {
+				out.SlackNs = &v.slack
+			}
 		}
 		r.Fluidity = append(r.Fluidity, out)
 	}

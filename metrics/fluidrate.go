@@ -90,10 +90,10 @@ func (a *answer) smallestGap(variant string) (gap int64, ok bool) {
 		return never, true
 	case variant == Decode:
 		return SmallestGap(a.times)
-	case !a.deadline.OK || len(a.times) == 0:
+	case len(a.due) == 0 || len(a.times) == 0:
 		return 0, false
 	}
-	if gap, ok = SmallestGapFirst(a.times, a.deadline.V); !ok {
+	if gap, ok = SmallestGapFirst(a.times, a.due[0]); !ok {
 		return never, true
 	}
 	return gap, true

@@ -21,6 +21,8 @@ type Options struct {
 	PointVerdict bool   // judge objectives by the point, not the interval
 	Aims         []Aim  // how well percentiles were to be known
 
+	views []view // of Deadlines; settled makes them
+
 	// keepAtMost bounds how many values any distribution keeps before it counts
 	// in buckets; 0 leaves it to the metric. Tests make it tiny.
 	keepAtMost int
@@ -48,6 +50,7 @@ func (o Options) settled() (Options, error) {
 		}
 	}
 	o.TargetGapsNs = gaps
+	o.views = viewsOf(o.Deadlines)
 	if o.PaceNs == 0 {
 		o.PaceNs = defaultPaceNs
 	}

@@ -236,6 +236,9 @@ type Deadline struct {
 	Shape  string `json:"shape"`  // fixed, linear, quadratic, hinges, monotone
 	Text   string `json:"text"`   // as given, such as fixed:300ms
 	Source string `json:"source"` // where it came from
+
+	SHA256 string   `json:"sha256,omitempty"` // of the deadlines file
+	Flags  []string `json:"flags,omitempty"`  // what speaks against its curve
 }
 
 // Fluidity is the fluidity index at one target gap.
@@ -294,6 +297,16 @@ type Verdict struct {
 	Unit      string   `json:"unit,omitempty"`       // of value
 	WithoutIt int64    `json:"without_it,omitempty"` // good answers that had no value for a term, counted as meeting it
 	Status    string   `json:"status,omitempty"`     // of the interval, as a quantile's
+
+	Views []VerdictView `json:"views,omitempty"` // as it stands and with other first-token deadlines, where they have a band
+}
+
+// A VerdictView is what the verdict is with another deadline of the first token.
+type VerdictView struct {
+	Edge    string  `json:"edge"`
+	SlackNs int64   `json:"slack_ns"`
+	Verdict string  `json:"verdict"`
+	Share   float64 `json:"share"`
 }
 
 // Health says how far the instrument itself can be trusted.

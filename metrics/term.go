@@ -73,3 +73,14 @@ func (t Term) holds(a *answer, opt *Options) (met, has bool) {
 	v, ok := t.value(a, opt.PaceNs)
 	return !ok || v <= t.AtNs, ok
 }
+
+// viewed says whether the term is about the first token's deadline.
+func (t Term) viewed(opt *Options) bool {
+	return t.Name == "fluidity" && t.variant(opt) == FirstToken
+}
+
+// holdsIn is holds for such a term in one view of the deadline.
+func (t Term) holdsIn(a *answer, view int) bool {
+	s, ok := a.scoreFirst(view, t.GapNs)
+	return !ok || s.AtLeast(t.Num, t.Den)
+}

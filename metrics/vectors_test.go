@@ -146,7 +146,7 @@ func checkVector(t *testing.T, v *vector, trace *recording.Trace) {
 		checkStalls(t, x.Stalls, Stall(a.times, 166_666_667))
 	}
 	for _, want := range x.Fluidity {
-		a.deadline = recording.Some(v.DeadlineNs)
+		a.due = []int64{v.DeadlineNs}
 		s, ok := a.score(want.Variant, want.TargetGapNs)
 		if !ok || want.Met != nil && (*want.Met != s.Met || *want.Missed != s.Missed) || math.Abs(fraction(t, want.Index)-s.Index()) > 0 {
 			t.Errorf("%s at %d: %+v %v %v, want %+v", want.Variant, want.TargetGapNs, s, s.Index(), ok, want)

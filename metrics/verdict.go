@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 
 	"fermata/internal/stats"
 	"fermata/recording"
@@ -31,7 +32,8 @@ type judged struct {
 
 	met, goodput, goodputTokens int64 // requests; those and their tokens that count as goodput
 	withoutIt                   int64
-	passed                      int64 // a check
+	metIn                       []int64 // requests, in each view of first-token deadlines
+	passed                      int64   // a check
 	checked                     bool
 }
 
@@ -56,6 +58,9 @@ func newObjectives(opt Options, g *gaps) *objectives {
 			j.indexes = stats.NewFloats(opt.keep(keepRequests))
 		default:
 			j.values = &stats.Order{Limit: opt.keep(keepRequests)}
+		}
+		if len(opt.views) > 1 && slices.ContainsFunc(s.Terms, func(t Term) bool { return t.viewed(&opt) }) {
+			j.metIn = make([]int64, len(opt.views))
 		}
 		o.list = append(o.list, j)
 	}
@@ -121,10 +126,16 @@ func (j *judged) count(a *answer, opt *Options) bool {
 	if !a.good {
 		return false
 	}
-	all, lacks := true, false
+	all, lacks, others := true, false, true
 	for _, t := range j.Terms {
 		met, has := t.holds(a, opt)
 		all, lacks = all && met, lacks || !has
+		others = others && (met || t.viewed(opt))
+	}
+	for i := range j.metIn {
+		if others && !slices.ContainsFunc(j.Terms, func(t Term) bool { return t.viewed(opt) && !t.holdsIn(a, i) }) {
+			j.metIn[i]++
+		}
 	}
 	if lacks {
 		j.withoutIt++
@@ -235,22 +246,59 @@ func (o *objectives) ofRequests(j *judged) Verdict {
 	}
 	share, low, high := shareOf(j.met, n)
 	v.Share, v.ShareLow, v.ShareHigh = &share, &low, &high
-	asked := float64(j.Share) / 1000
-	switch {
-	case o.opt.PointVerdict && j.met*1000 >= int64(j.Share)*n, !o.opt.PointVerdict && low >= asked:
-		v.Verdict = Met
-	case o.opt.PointVerdict, high < asked:
-		v.Verdict = Missed
+	v.Verdict, v.Status = o.onShare(j, j.met), status(n, n, j.Share, true)
+	if j.values != nil || j.indexes != nil {
+		verdict, closed := o.percentile(j, &v)
+		if j.Percentile {
+			v.Verdict, v.Status = verdict, status(n, n, j.Share, closed)
+		}
 	}
-	v.Status = status(n, n, j.Share, true)
-	if j.values == nil && j.indexes == nil {
-		return v
-	}
-	verdict, closed := o.percentile(j, &v)
-	if j.Percentile {
-		v.Verdict, v.Status = verdict, status(n, n, j.Share, closed)
-	}
+	o.seenOtherwise(j, &v)
 	return v
+}
+
+// onShare is the verdict where so many requests met the terms.
+func (o *objectives) onShare(j *judged, met int64) string {
+	n, asked := o.requests, float64(j.Share)/1000
+	_, low, high := shareOf(met, n)
+	switch {
+	case o.opt.PointVerdict && met*1000 >= int64(j.Share)*n, !o.opt.PointVerdict && low >= asked:
+		return Met
+	case o.opt.PointVerdict, high < asked:
+		return Missed
+	}
+	return Open
+}
+
+// onRank is the verdict on a percentile where so many requests kept the bound:
+// the value of a rank does if as many do.
+func (o *objectives) onRank(j *judged, met int64) string {
+	at, low, high := j.ranks(o.requests)
+	switch {
+	case o.opt.PointVerdict && met >= at, !o.opt.PointVerdict && high > 0 && met >= high:
+		return Met
+	case o.opt.PointVerdict, low > 0 && met < low:
+		return Missed
+	}
+	return Open
+}
+
+// seenOtherwise judges with the other views of first-token deadlines too. A
+// verdict that one of them changes is not established, unless points are to
+// judge.
+func (o *objectives) seenOtherwise(j *judged, v *Verdict) {
+	stands := v.Verdict
+	for i, met := range j.metIn {
+		w := o.opt.views[i]
+		seen := VerdictView{Edge: string(w.edge), SlackNs: w.slack, Verdict: o.onShare(j, met), Share: float64(met) / float64(o.requests)}
+		if j.indexes != nil && j.Percentile {
+			seen.Verdict = o.onRank(j, met)
+		}
+		v.Views = append(v.Views, seen)
+		if seen.Verdict != stands && !o.opt.PointVerdict {
+			v.Verdict = Open
+		}
+	}
 }
 
 func shareOf(k, n int64) (share, low, high float64) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fermata/deadline"
 	"fermata/internal/stats"
 	"fermata/recording"
 )
@@ -27,6 +28,7 @@ type remarks struct {
 	differ, reported, came   int64 // requests; tokens of those
 	prompt                   *stats.Ints
 	short, intended, shorter int64 // answers, those with an intention, tokens missing
+	outside                  int64 // good answers to prompts that the deadlines are not valid for
 }
 
 func newRemarks(opt Options) *remarks {
@@ -47,6 +49,9 @@ func (m *remarks) see(a *answer) {
 		m.differ++
 		m.reported += int64(said)
 		m.came += int64(len(a.times))
+	}
+	if a.good && a.outside {
+		m.outside++
 	}
 	p := t.Prompt
 	if p.Intended.OK && p.Reported.OK && p.Intended.V >= promptFrom {
@@ -71,6 +76,7 @@ func (m *remarks) warnings(r *Result, y *tally, i instrument, byFailures bool) {
 		w.add("backlog", fmt.Sprintf("requests came faster than they were answered: %d were under way in the middle of the measured phase, %d at its end", y.atHalf, y.atEnd),
 			"Either the server cannot keep up, or the run was too short for it to reach its stride; latencies then depend on how long the run was. Offer less, or measure for longer and see whether they stay.")
 	}
+	m.deadlines(w, r)
 	m.counts(w, r)
 	m.stream(w)
 	m.lengths(w)
@@ -127,6 +133,47 @@ func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 		w.add("retried", fmt.Sprintf("%d of %d requests were tried again: %d earlier tries are not judged, and each request counts from its first due time to the end of its last try", l.Retried, y.measured, l.EarlierTries),
 			"Retries hide failures. Column outcome of requests.parquet says what the earlier tries met (the rows that another try follows).")
 	}
+}
+
+func (m *remarks) deadlines(w *list, r *Result) {
+	for _, v := range r.SLO {
+		if text := disputed(v); text != "" {
+			w.add("verdict_not_established", fmt.Sprintf("the verdict on %q is not established: %s", v.Objective, text),
+				"It hangs on how well the curve of first-token deadlines is known, or on the slack that was chosen. Measure the curve more closely, or state the objective with the slack it needs; --judge point takes the curve as it is.")
+		}
+	}
+	d := m.opt.Deadlines
+	if d == nil {
+		return
+	}
+	if from, to, _ := d.Range(); m.outside > 0 {
+		w.add("deadline_range", fmt.Sprintf("%d answers have no fluidity with the first token: their prompts are outside the %d to %d tokens that %s is valid for", m.outside, from, to, d.Text()),
+			"Deadlines are not guessed beyond what was measured. Measure the curve at such lengths, or keep prompts within them.")
+	}
+	for _, flag := range d.Flags() {
+		why, help := deadline.Words(flag)
+		w.add("deadline_curve", fmt.Sprintf("the curve of first-token deadlines is flagged %s: %s", flag, why), help)
+	}
+}
+
+// disputed says which other deadlines lead to another verdict than the one as it
+// stands, which is the first; empty where none does.
+func disputed(v Verdict) string {
+	var others []string
+	for _, s := range v.Views {
+		if s.Verdict == v.Views[0].Verdict {
+			continue
+		}
+		name := "with the curve's " + s.Edge + " edge"
+		if s.Edge == string(deadline.Fit) {
+			name = "with a slack of " + human(float64(s.SlackNs))
+		}
+		others = append(others, s.Verdict+" "+name)
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return v.Views[0].Verdict + " as it stands, but " + strings.Join(others, ", ")
 }
 
 func (m *remarks) checks(w *list, c *Checks) {

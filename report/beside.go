@@ -157,8 +157,7 @@ func comparisons(rs []*metrics.Result) []comparison {
 	var keys []string
 	found := map[string][]*metrics.Dist{}
 	for i, r := range rs {
-		for j := range r.Fluidity {
-			f := &r.Fluidity[j]
+		for _, f := range asStated(r) {
 			key := "F " + gapName(f)
 			if found[key] == nil {
 				found[key] = make([]*metrics.Dist, len(rs))

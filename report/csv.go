@@ -149,6 +149,9 @@ func (c *longForm) fluid(r *metrics.Result) {
 		if f.Edge != "" {
 			name += "/" + f.Edge
 		}
+		if stated := asStated(r); !slices.Contains(stated, f) {
+			name += "/" + f.Carry + "/" + strconv.FormatInt(*f.SlackNs, 10)
+		}
 		c.dist(name, f.Index)
 		c.figure(name, "1", "share_at_least_0_9", f.ShareAtLeast0_9)
 		c.count(name, "deadlines", "met", f.Met)

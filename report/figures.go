@@ -70,8 +70,7 @@ func figures(r *metrics.Result) []figure {
 	if r.Stalls != nil {
 		resting(r.Metrics.StallLongest, 0.5, "answers that froze at "+paceText(r.Stalls.PaceNs), "share", &r.Stalls.Share)
 	}
-	for i := range r.Fluidity {
-		f := &r.Fluidity[i]
+	for _, f := range asStated(r) {
 		resting(f.Index, 0.5, "F ≥ 0.9 at "+gapName(f), "share", f.ShareAtLeast0_9)
 	}
 	resting(r.Metrics.TPOT, 0.5, "1/median TPOT, tokens/s", "", r.Rates.TPOT)

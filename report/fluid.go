@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"fermata/internal/term"
 	"fermata/metrics"
@@ -36,8 +37,7 @@ func fluidity(r *metrics.Result) block {
 		{head: "n"},
 		{head: "without F", drop: 5},
 	}}
-	for i := range r.Fluidity {
-		f := &r.Fluidity[i]
+	for _, f := range asStated(r) {
 		d := f.Index
 		if d == nil {
 			d = &metrics.Dist{}
@@ -74,21 +74,84 @@ var fluidityStats = []stat{{p: 0.5}, {p: 0.1}, {p: 0.01}}
 
 func fluidityRows(r *metrics.Result) []named {
 	var rows []named
-	for i := range r.Fluidity {
-		if f := &r.Fluidity[i]; f.Index != nil {
+	for _, f := range asStated(r) {
+		if f.Index != nil {
 			rows = append(rows, named{fluidityName(f), "index", f.Index})
 		}
 	}
 	return rows
 }
 
-func fluidityName(f *metrics.Fluidity) string {
-	name := variantName(f.Variant)
-	if f.Edge != "" && f.Edge != "fit" { // the fit is what a reader expects
-		name += ", " + f.Edge + " edge"
+// asStated are the entries with the first token's deadline as it was given; those
+// where it is moved stand behind the first of its variant and gap.
+func asStated(r *metrics.Result) []*metrics.Fluidity {
+	var all []*metrics.Fluidity
+	for i := range r.Fluidity {
+		f := &r.Fluidity[i]
+		if !slices.ContainsFunc(all, func(o *metrics.Fluidity) bool { return o.Variant == f.Variant && o.TargetGapNs == f.TargetGapNs }) {
+			all = append(all, f)
+		}
 	}
-	return name
+	return all
 }
+
+// moved is the block of what becomes of F where the first token's deadline is
+// moved: other slack, the edges of the curve's band, nothing carried over.
+func moved(r *metrics.Result) block {
+	type place struct {
+		edge  string
+		slack int64
+	}
+	var places []place
+	shares := map[string]map[place]*float64{}
+	var order []string
+	t := &table{columns: []column{{head: "gap"}, {head: "unused time", left: true}}}
+	for i := range r.Fluidity {
+		f := &r.Fluidity[i]
+		if f.Variant != "first_token" || f.SlackNs == nil {
+			continue
+		}
+		at, row := place{f.Edge, *f.SlackNs}, term.Bound(f.TargetGapNs)+"|"+carryName(f.Carry)
+		if !slices.Contains(places, at) {
+			places = append(places, at)
+			head := "S = " + term.Bound(at.slack)
+			if at.edge != "fit" {
+				head = at.edge + " edge"
+			}
+			t.columns = append(t.columns, column{head: head})
+		}
+		if shares[row] == nil {
+			shares[row] = map[place]*float64{}
+			order = append(order, row)
+		}
+		shares[row][at] = f.ShareAtLeast0_9
+	}
+	if len(places) < 2 {
+		return block{}
+	}
+	for _, row := range order {
+		gap, carry, _ := strings.Cut(row, "|")
+		cells := []cell{text(gap), text(carry)}
+		for _, at := range places {
+			cells = append(cells, text(amountOrNone("share", shares[row][at])))
+		}
+		t.rows = append(t.rows, cells)
+	}
+	return block{
+		title: "Share of requests with F ≥ 0.9, the first token's deadline moved", table: t,
+		notes: []string{"where columns differ, what is claimed hangs on the curve or the slack; where rows differ, unused time of the first token hides stalls"},
+	}
+}
+
+// carryName is what becomes of the time that the first token left unused.
+func carryName(carry string) string {
+	if carry == "none" {
+		return "forfeited"
+	}
+	return "carried over"
+}
+
+func fluidityName(f *metrics.Fluidity) string { return variantName(f.Variant) }
 
 // deadlineFacts are the first token's deadline D_p and the slack S in it.
 func deadlineFacts(f *metrics.Fluidity) []fact {
@@ -102,9 +165,6 @@ func deadlineFacts(f *metrics.Fluidity) []fact {
 	}
 	if f.SlackNs != nil {
 		facts = append(facts, fact{key: "slack S", text: term.Bound(*f.SlackNs)})
-	}
-	if f.Carry != "" && f.Carry != "unlimited" {
-		facts = append(facts, fact{key: "carried over", text: f.Carry})
 	}
 	return facts
 }

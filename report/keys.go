@@ -35,6 +35,7 @@ var typeMeanings = []struct{ name, meaning string }{
 	{"Rates", "Three figures in tokens a second from one recording, side by side."},
 	{"Goodput", "The rate of requests that met every term of an objective jointly."},
 	{"Verdict", "One objective judged."},
+	{"VerdictView", "The verdict with another deadline of the first token: one entry a slack and edge."},
 	{"Health", "How far the instrument itself can be trusted."},
 	{"Warning", "What a careful reader must know: what was seen, and what to do."},
 }
@@ -63,7 +64,7 @@ var keys = []key{
 	{"Result.slow", "requests", "Ok answers whose last token came later after the due time than declared (`judge.slow`).", "nothing was declared"},
 	{"Result.sessions", "", "Conversations.", "the workload has none"},
 	{"Result.throughput", "", "Rates over the window.", ""},
-	{"Result.fluidity", "", "The fluidity index, one entry a variant and target gap.", ""},
+	{"Result.fluidity", "", "The fluidity index, one entry a variant and target gap; further ones with the first token's deadline moved where it has a band.", ""},
 	{"Result.fluid_rate", "", "The fluid token generation rate, one entry a variant.", ""},
 	{"Result.rates", "", "Three rates side by side.", ""},
 	{"Result.goodput", "", "One entry a joint objective.", ""},
@@ -211,9 +212,9 @@ var keys = []key{
 	{"Fluidity.variant", "", "decode: from the first token on; first_token: with the first token's deadline.", ""},
 	{"Fluidity.target_gap_ns", "ns", "D_d: the gap at which tokens fall due.", ""},
 	{"Fluidity.deadline", "", "D_p: the first token's deadline.", "the variant is decode, or no deadline was given"},
-	{"Fluidity.slack_ns", "ns", "S: scheduling slack in the first token's deadline.", "none was given"},
-	{"Fluidity.edge", "", "Which edge of the prefill curve's band the deadline follows.", "the deadline is no measured curve"},
-	{"Fluidity.carry", "", "Whether time gained by early tokens is carried over: unlimited or none.", ""},
+	{"Fluidity.slack_ns", "ns", "S: scheduling slack in the first token's deadline.", "the deadline is no curve with slack"},
+	{"Fluidity.edge", "", "Which edge of the prefill curve's band the deadline follows.", "the variant is decode"},
+	{"Fluidity.carry", "", "What becomes of time that the first token left unused: unlimited, later tokens have it; none, it is forfeited.", ""},
 	{"Fluidity.index", "", "F of the requests: met/(met + missed); a failed request has 0.", ""},
 	{"Fluidity.share_at_least_0_9", "1", "Share of requests with F of 0.9 or more.", "no request has F"},
 	{"Fluidity.missed", "deadlines", "Deadlines missed, over all ok answers.", ""},
@@ -221,7 +222,9 @@ var keys = []key{
 
 	{"Deadline.shape", "", "Its form: fixed, linear, quadratic, hinges or monotone.", ""},
 	{"Deadline.text", "", "As it was given, such as fixed:300ms.", ""},
-	{"Deadline.source", "", "Where it came from.", ""},
+	{"Deadline.source", "", "Where it came from: given, or what the deadlines file says.", ""},
+	{"Deadline.sha256", "", "SHA-256 of the deadlines file.", "the file names none, or the deadline is no file's"},
+	{"Deadline.flags", "", "Codes of what speaks against the file's curve.", "there are none"},
 
 	{"FluidRate.variant", "", "decode (the headline) or first_token.", ""},
 	{"FluidRate.gap_ns", "ns", "D_d*: the smallest target gap at which the share of requests reaches the index.", "infeasible"},
@@ -254,6 +257,12 @@ var keys = []key{
 	{"Verdict.unit", "", "Unit of value, low and high.", "the objective has no percentile"},
 	{"Verdict.without_it", "requests", "Good answers without a value for a term, counted as meeting it.", "there are none"},
 	{"Verdict.status", "", "Status of the interval, as that of a quantile.", "there is no interval"},
+	{"Verdict.views", "", "The verdict as it stands, and with the first token's deadline moved. Where they differ it is open.", "the objective is not about first-token deadlines with a band"},
+
+	{"VerdictView.edge", "", "Which edge of the prefill curve's band the deadline follows.", ""},
+	{"VerdictView.slack_ns", "ns", "S: the slack in it.", ""},
+	{"VerdictView.verdict", "", "met, missed or open.", ""},
+	{"VerdictView.share", "1", "Share of measured requests that meet every term.", ""},
 
 	{"Health.client_bound", "", "The measuring side was the bottleneck: numbers hold its delays too.", ""},
 	{"Health.reasons", "", "Why, if so.", ""},
@@ -282,4 +291,7 @@ var enums = map[string][]string{
 	"Fluidity.carry":    {"unlimited", "none"},
 	"FluidRate.variant": {"decode", "first_token"},
 	"Verdict.verdict":   {"met", "missed", "open"},
+
+	"VerdictView.edge":    {"fit", "low", "high"},
+	"VerdictView.verdict": {"met", "missed", "open"},
 }

@@ -33,6 +33,7 @@ func single(r *metrics.Result) *page {
 	p.add(exceedances(r))
 	p.add(stalls(r, freezes))
 	p.add(fluidity(r))
+	p.add(moved(r))
 	p.add(rates(r))
 	p.add(block{
 		title: "Speed of single answers (low percentiles are the slow ones)",

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"fermata/deadline"
 	"fermata/internal/conf"
 	"fermata/metrics"
 	"fermata/schedule"
@@ -79,6 +78,7 @@ func (r *Run) report(doc *conf.Doc) {
 // reportJudging is report for what can be said anew of a recording.
 func (r *Run) reportJudging(doc *conf.Doc) {
 	doc.Report("judge", r.checkJudging())
+	doc.Report("judge.deadlines", r.Judging.Deadlines.Check())
 	doc.Report("", r.checkObjectives())
 }
 
@@ -248,11 +248,6 @@ func (r *Run) checkJudging() []conf.Problem {
 	if j.Verdict != "" && j.Verdict != "interval" && j.Verdict != "point" {
 		found.add("verdict", "must be interval or point, not %q", j.Verdict)
 	}
-	if j.Deadlines != "" {
-		if _, err := deadline.Parse(j.Deadlines); err != nil {
-			found.add("deadlines", "%v", err)
-		}
-	}
 	return found
 }
 
@@ -282,7 +277,7 @@ func (r *Run) checkObjectives() []conf.Problem {
 			found.add(item("slo", i), "%v", err)
 		}
 		for _, term := range objective.Terms {
-			if term.Name == "fluidity" && term.Stat == "first" && r.Judging.Deadlines == "" {
+			if term.Name == "fluidity" && term.Stat == "first" && !r.Judging.Deadlines.Given() {
 				found.add(item("slo", i), "fluidity.first needs deadlines of first tokens: give judge.deadlines, such as fixed:300ms, or write fluidity.decode")
 			}
 		}

@@ -64,7 +64,7 @@ func Flags() []Flag {
 		{"slo", "slo", Many, "`OBJECTIVE` such as \"ttft<=2s and tbt.p99<=100ms @99%\""},
 		{"target-gap", "judge.target_gap", Text, "gaps of the fluidity index: `TIMES` such as 25ms,50ms"},
 		{"pace", "judge.pace", Text, "reading pace, `TOKENS` a second"},
-		{"deadlines", "judge.deadlines", Text, "`WHEN` first tokens are due: fixed:300ms, linear:a,b or quadratic:a,b,c"},
+		{"deadlines", "judge.deadlines", Text, "`WHEN` first tokens are due: fixed:300ms, linear:a,b, quadratic:a,b,c or a deadlines file"},
 		{"over", "judge.over", Text, "further bounds whose share of exceedances is told: `TIMES` such as 25s"},
 		{"slow", "judge.slow", Text, "answers that take longer than `TIME` are slow"},
 		{"judge", "judge.verdict", Text, "`HOW` to judge objectives: interval or point"},

@@ -67,12 +67,12 @@ const (
 
 // Judging says how the recording is judged.
 type Judging struct {
-	TargetGap []time.Duration `yaml:"target_gap"` // of the fluidity index; default 25, 50 and 100 ms
-	Pace      float64         `yaml:"pace"`       // reading pace, tokens a second; default 6
-	Deadlines string          `yaml:"deadlines"`  // of first tokens, as deadline.Parse takes them; default none
-	Over      []time.Duration `yaml:"over"`       // exceedance bounds besides 1, 5, 15 and 25 s
-	Slow      time.Duration   `yaml:"slow"`       // answers that took longer are slow; default not declared
-	Verdict   string          `yaml:"verdict"`    // interval (default) or point
+	TargetGap []time.Duration  `yaml:"target_gap"` // of the fluidity index; default 25, 50 and 100 ms
+	Pace      float64          `yaml:"pace"`       // reading pace, tokens a second; default 6
+	Deadlines deadline.Options `yaml:"deadlines"`  // of first tokens; default none
+	Over      []time.Duration  `yaml:"over"`       // exceedance bounds besides 1, 5, 15 and 25 s
+	Slow      time.Duration    `yaml:"slow"`       // answers that took longer are slow; default not declared
+	Verdict   string           `yaml:"verdict"`    // interval (default) or point
 }
 
 // Record says what the recording keeps besides arrivals.
@@ -93,6 +93,7 @@ func Read(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	r := &Run{}
 	doc, _ := conf.ReadWith(file, data, sets, r)
 	doc.Report("", r.zeros(doc))
+	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.prefer(sets)
 	r.report(doc)
 	if err := doc.Err(); err != nil {
@@ -116,6 +117,7 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	}
 	r := &Run{}
 	doc, _ := conf.ReadWith(file, data, sets, r)
+	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.reportJudging(doc)
 	if err := doc.Err(); err != nil {
 		return nil, err
@@ -217,13 +219,11 @@ func (r *Run) Judge() (metrics.Options, error) {
 		o.PaceNs = int64(math.Round(1e9 / r.Judging.Pace))
 	}
 	var mistakes conf.Mistakes
-	if r.Judging.Deadlines != "" {
-		d, err := deadline.Parse(r.Judging.Deadlines)
-		if err != nil {
-			mistakes = append(mistakes, conf.Mistake{Path: "judge.deadlines", Text: err.Error()})
-		}
-		o.Deadlines = d
+	d, err := r.Judging.Deadlines.Deadlines()
+	if err != nil {
+		mistakes = append(mistakes, conf.Mistake{Path: "judge.deadlines", Text: err.Error()})
 	}
+	o.Deadlines = d
 	for i, text := range r.Load.StopAtPrecision {
 		aim, err := metrics.ParseAim(text)
 		if err != nil {

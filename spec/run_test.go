@@ -426,7 +426,7 @@ func TestJudge(t *testing.T) {
 	if !o.ExpectStop || !o.PointVerdict || len(o.SLO) != 1 || o.Deadlines.First(100) != 300e6 {
 		t.Errorf("%+v", o)
 	}
-	r.SLO, r.Judging.Deadlines = []string{"ttft<=2s", "what"}, "soon"
+	r.SLO, r.Judging.Deadlines.Text = []string{"ttft<=2s", "what"}, "soon"
 	_, err = r.Judge()
 	if err == nil || !strings.Contains(err.Error(), "slo[1]: ") || !strings.Contains(err.Error(), "judge.deadlines: ") {
 		t.Error(err)

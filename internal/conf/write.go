@@ -52,7 +52,9 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 			return scalarNode("!!null", "null"), nil
 		}
 		if m, ok := v.Interface().(encoding.TextMarshaler); ok {
-			return encodeText(m)
+			if y, err := encodeText(m); y != nil || err != nil {
+				return y, err
+			}
 		}
 		v = v.Elem()
 	}
@@ -60,7 +62,9 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 		return scalarNode("!!null", "null"), nil
 	}
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
-		return encodeText(m)
+		if y, err := encodeText(m); y != nil || err != nil {
+			return y, err
+		}
 	}
 	switch k := v.Kind(); {
 	case v.Type() == durationType:
@@ -85,9 +89,10 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	return nil, fmt.Errorf("a value of type %s has no YAML", v.Type())
 }
 
+// encodeText is nil for a value that has no text.
 func encodeText(m encoding.TextMarshaler) (*yaml.Node, error) {
 	text, err := m.MarshalText()
-	if err != nil {
+	if err != nil || text == nil {
 		return nil, err
 	}
 	if _, err := strconv.ParseInt(string(text), 10, 64); err == nil {
