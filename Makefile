@@ -36,8 +36,8 @@ fuzz: ## each fuzz test for FUZZTIME
 		for f in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $$p | sed 's/^func //'); do \
 			echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; done; done
 
-bench: ## speed of metrics, recording and parsing, in tokens a second
-	$(GO) test -run '^$$' -bench . -benchmem ./metrics ./recording ./experiment ./dialect ./internal/sse
+bench: ## speed of metrics, recording, parsing and the simulator, in tokens a second
+	$(GO) test -run '^$$' -bench . -benchmem ./metrics ./recording ./experiment ./dialect ./internal/sse ./sim
 
 slow: ## the tests that take minutes
 	FERMATA_SLOW=1 $(GO) test -count=1 -timeout 30m ./...
