@@ -28,7 +28,7 @@ fmt: ## format with gofumpt
 	$(TOOL) gofumpt -w .
 
 golden: ## rewrite golden files; read the difference before committing
-	$(GO) test ./report ./recording ./spec -update
+	$(GO) test ./report ./recording -update
 
 FUZZTIME ?= 20s
 fuzz: ## each fuzz test for FUZZTIME

@@ -24,7 +24,7 @@ var ranks = map[string]int{
 	"spec":        4, "serve": 4, "report": 4,
 	"load": 3,
 	"wire": 2, "dialect": 2, "metrics": 2, "sim": 2,
-	"workload": 1, "schedule": 1, "recording": 1, "deadline": 1, "check": 1, "beacon": 1,
+	"workload": 1, "schedule": 1, "recording": 1, "deadline": 1, "check": 1, "cost": 1, "beacon": 1,
 }
 
 // doors says which packages may import a third-party library, and why it has

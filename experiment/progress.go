@@ -11,6 +11,8 @@ type Plan struct {
 	Measured int64         // requests; 0 where nobody knows
 	Duration time.Duration // of the measured phase; 0 where requests end it
 	Warmup   string
+	MaxCost  string // that it may cost, in Currency; empty for no bound
+	Currency string
 	Users    int // of a closed loop, in which nothing is offered at a rate
 
 	warmupRequests int64 // after which the warm-up ends; negative where they do not end it

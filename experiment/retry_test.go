@@ -43,3 +43,30 @@ func TestRetriesAreTold(t *testing.T) {
 		t.Errorf("warnings %+v", r.Warnings)
 	}
 }
+
+// What a run cost is told from the recording: as many tokens as its rows have.
+func TestSpentIsTold(t *testing.T) {
+	t.Parallel()
+	done, rows, _ := ran(t, "{ttft: 2ms, gap: 1ms, tokens: max, fail: {every: 3, status: 503}}", map[string]string{
+		"load.retries": "0", "schedule.kind": "closed", "schedule.concurrency": "1", "schedule.requests": "900", "workload.input": "12", "workload.output": "3",
+		"schedule.warmup": "4", "load.max_cost": "0.00025", "load.stop_if_failed": "90%", "seed": "5",
+		"prices": `{currency: EUR, date: 2026-08-01, source: x, tokens: {input_per_million: "0.50", output_per_million: "1.50"}}`,
+	})
+	ok, prompts, answers := 0, int32(0), int32(0)
+	for _, tr := range rows {
+		if tr.Outcome == recording.OK {
+			ok, prompts, answers = ok+1, prompts+tr.Prompt.Used.V, answers+tr.Output.Used.V
+		}
+	}
+	// 12 · 0.5 + 3 · 1.5 = 10.5 millionths each, of which 23 are 241.5.
+	if ok != 23 || prompts != 23*12 || answers != 23*3 {
+		t.Errorf("%d ok of %d, %d and %d tokens", ok, len(rows), prompts, answers)
+	}
+	s := done.Result.Load.Spent
+	if s == nil || s.Amount != "0.0002415" || s.Currency != "EUR" || s.Most != "0.00025" || s.Unknown != 0 {
+		t.Errorf("%+v", s)
+	}
+	if !done.End.Closed {
+		t.Errorf("%+v", done.End)
+	}
+}

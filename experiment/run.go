@@ -73,6 +73,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := priced(s, all, false); err != nil { // before anything costs
+		return nil, err
+	}
 	if !o.Quick {
 		if err := prepareAll(ctx, o.Stop, all); err != nil {
 			return nil, err
@@ -237,10 +240,15 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	if err != nil {
 		return load.End{}, err
 	}
-	plan := Plan{Duration: s.Schedule.Duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users()}
+	plan := Plan{Duration: s.Schedule.Duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users(), MaxCost: s.Load.MaxCost, Currency: s.Prices.Currency}
 	plan.Measured, _ = arrivals.MeasuredTotal()
 	plan.warmupRequests, plan.warmupNs = arrivals.WarmupEnd()
+	budget, err := budgetOf(s, all, whom)
+	if err != nil {
+		return load.End{}, err
+	}
 	job := load.Job{
+		Budget:  budget,
 		Options: s.Load, Schedule: arrivals, Record: rec, Targets: whom, Route: route,
 		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
 		KeepText:  s.Record.KeepText, Secrets: all[0].secrets,
@@ -345,6 +353,9 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	if r.Load.Arrivals, err = arrivals(rec, s); err != nil {
+		return nil, fmt.Errorf("judging %s: %w", dir, err)
+	}
+	if r.Load.Spent, err = spent(rec, s); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	if err := showExample(rec, r.Checks); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"fermata/cost"
 	"fermata/recording"
 	"fermata/schedule"
 	"fermata/workload"
@@ -19,8 +20,9 @@ type prepared struct {
 	to     *Target
 	header http.Header
 	body   []byte
-	talk   *talk // that it is a turn of; nil for a request that stands alone
-	end    bool  // the workload has no more
+	talk   *talk       // that it is a turn of; nil for a request that stands alone
+	worst  cost.Amount // that it may cost
+	end    bool        // the workload has no more
 	err    error
 }
 
@@ -130,7 +132,7 @@ func (r *run) conclude(f *flight) {
 // enter makes the request due, at its due time or, where the transport paces, so
 // much before it that it leaves in time.
 func (r *run) enter(p prepared) *flight {
-	f := &flight{run: r, to: p.to, sends: p.header, body: p.body}
+	f := &flight{run: r, to: p.to, sends: p.header, body: p.body, worst: p.worst}
 	t := &f.trace
 	t.Index, t.Due, t.Phase = p.at.Index, p.at.Due, recording.Phase(p.at.Phase)
 	t.Session, t.Turn, t.Target = cmp.Or(p.q.Session, p.at.Session), p.q.Turn, p.to.Name
@@ -231,6 +233,7 @@ func (r *run) recordEnd(f *flight) {
 // counts it.
 func (r *run) close(f *flight) {
 	t := &f.trace
+	r.pay(f)
 	if r.Enough != nil && t.Phase == recording.Measured {
 		r.Enough.See(t)
 	}

@@ -37,7 +37,7 @@ func (r *run) closeWhenEnough(over <-chan struct{}) {
 		case <-tick.C:
 		}
 		if why, ok := r.Enough.Look(); ok {
-			r.closed.Store(&closing{r.clock.Now() + int64(closeIn), why})
+			r.closed.Store(&closing{r.clock.Now() + int64(closeIn+r.transport.Lead()), "enough is known: " + why})
 			return
 		}
 	}

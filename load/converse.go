@@ -197,7 +197,7 @@ func (r *run) place(p prepared) (f *flight, ok bool) {
 	if p.at.Phase == schedule.Drain {
 		r.startDrain()
 	}
-	if !ok || r.silent() {
+	if !ok || r.silent() || !r.afford(&p) {
 		return nil, false
 	}
 	return r.enter(p), true

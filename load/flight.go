@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"fermata/cost"
 	"fermata/recording"
 	"fermata/wire"
 	"fermata/workload"
@@ -22,6 +23,8 @@ type flight struct {
 	started int64             // time-outs count from here
 	early   bool              // handed over before it was due, and not due yet
 	call    wire.Call         // guarded by run.mu; nil until it is under way
+	worst   cost.Amount       // that it may cost, set aside
+	paid    bool              // that was settled
 	over    func(*flight)     // told when it has ended
 }
 
@@ -77,6 +80,7 @@ func (f *flight) End(res wire.Result) {
 		<-r.room
 	}
 	f.judge(res, r.clock.ZeroWallNs(), r.hide)
+	r.pay(f)
 	f.over(f)
 }
 
@@ -84,6 +88,7 @@ func (f *flight) End(res wire.Result) {
 // open loop hands requests over so early.
 func (r *run) withdraw(f *flight) {
 	r.tally.early.Add(-1)
+	r.purse.settle(f.worst, cost.Amount{})
 	if f.trace.Phase == recording.Measured {
 		r.tally.measuredLeft.Add(-1)
 	}

@@ -12,6 +12,7 @@ type Options struct {
 	SilenceTimeout  time.Duration `yaml:"silence_timeout"`   // without a token, from the first one on; default 60s
 	StopIfFailed    string        `yaml:"stop_if_failed"`    // share of failed requests that ends the run, such as 50%
 	StopAtPrecision []string      `yaml:"stop_at_precision"` // percentiles with the width of their intervals, such as ttft.p99<=5%; all of them reached end the measured phase
+	MaxCost         string        `yaml:"max_cost"`          // amount that the run may cost, in the currency of its prices, such as 2.50; default no bound
 	Retries         int           `yaml:"retries"`           // tries of a failed request after its first; default 0
 	WaitReady       time.Duration `yaml:"wait_ready"`        // how long to wait for the server before starting; default 0, not at all
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/cost"
 	"fermata/internal/seed"
 	"fermata/recording"
 )
@@ -49,10 +50,18 @@ func worthAnother(t *recording.Trace) bool {
 // over first, so that the try before was the last.
 func (r *run) again(f *flight) *flight {
 	was := &f.trace
-	if !r.sitOut(r.pause(f), was.Phase) || !r.admit() {
+	if !r.sitOut(r.pause(f), was.Phase) {
 		return nil
 	}
-	next := &flight{run: r, to: f.to, sends: f.sends, body: f.body, asked: f.asked}
+	if f.to.Rate != nil && !r.purse.hold(f.worst, r.Budget.Most) {
+		r.outOfMoney(r.clock.Now(), f.worst)
+		return nil
+	}
+	if !r.admit() {
+		r.purse.settle(f.worst, cost.Amount{})
+		return nil
+	}
+	next := &flight{run: r, to: f.to, sends: f.sends, body: f.body, asked: f.asked, worst: f.worst}
 	next.trace = recording.Trace{
 		Index: was.Index, Try: was.Try + 1, Session: was.Session, Turn: was.Turn, Turns: was.Turns, Phase: was.Phase,
 		Target: was.Target, Due: was.Due,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"fermata/cost"
 	"fermata/dialect"
 	"fermata/internal/seed"
 )
@@ -16,6 +17,7 @@ type Target struct {
 	Header  http.Header
 	Dialect dialect.Dialect
 	Prompts Prompts
+	Rate    *cost.Rate // what its tokens cost; nil where nobody said
 }
 
 // A Route chooses a target for each request, or each conversation, by its number:

@@ -45,6 +45,7 @@ type Job struct {
 	Transport func(wire.Clock) wire.Transport // made at time zero
 	KeepText  bool
 	Check     Check    // of measured answers; nil for none
+	Budget    Budget   // of money; targets have the prices
 	Enough    Enough   // ends the measured phase early; nil for never
 	Seed      uint64   // of waits before retries
 	SlowNs    int64    // answers that take longer are slow, on the recording's clock; 0: not declared
@@ -86,6 +87,7 @@ type run struct {
 	fatal    atomic.Pointer[error]
 
 	tally    tally
+	purse    purse
 	answers  sync.WaitGroup
 	checks   *checking     // nil without a check
 	talks    atomic.Int64  // conversations of the open loop under way
@@ -201,7 +203,7 @@ func (r *run) pace(ahead <-chan prepared) {
 			return r.halted() || r.drained() || r.draining.Load() && r.Schedule.Quiet()
 		}
 		r.waitFor(p.at.Due, over)
-		if over() {
+		if over() || !r.afford(&p) {
 			return
 		}
 		r.begin(p)
@@ -261,6 +263,10 @@ func (r *run) user(number int) {
 		if p.err != nil || p.end {
 			r.next.Unlock()
 			r.die(p.err)
+			return
+		}
+		if !r.afford(&p) {
+			r.next.Unlock()
 			return
 		}
 		f := r.enter(p)
@@ -400,7 +406,7 @@ func (r *run) end() End {
 		e.Why = "the last measured request had ended"
 	}
 	if c := r.closed.Load(); c != nil && (!known || e.WindowEnd > c.at) {
-		e.WindowEnd, e.Why = c.at, "enough is known: "+c.why
+		e.WindowEnd, e.Why = max(start, c.at), c.why
 		e.Closed = true
 	}
 	if why := r.haltWhy.Load(); why != nil {

@@ -3,6 +3,7 @@ package load
 import (
 	"sync/atomic"
 
+	"fermata/cost"
 	"fermata/dialect"
 	"fermata/recording"
 )
@@ -44,4 +45,5 @@ type Live struct {
 	MeasuredDue                                  int64
 	Unchecked                                    int64 // answers that wait for their check
 	Phase                                        string
+	Spent                                        *cost.Amount // by answers that have ended; nil without prices
 }

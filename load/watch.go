@@ -97,6 +97,9 @@ func (r *run) live() Live {
 		Finished: c.finished.Load(), Failed: c.failed.Load(), Tokens: c.tokens.Load(), MeasuredDone: c.measuredDone.Load(),
 		Unchecked: r.checks.waiting(),
 	}
+	if spent, ok := r.purse.spentSoFar(); ok {
+		l.Spent = &spent
+	}
 	l.MeasuredDue = l.MeasuredDone + c.measuredLeft.Load()
 	r.mu.Lock()
 	l.InFlight = max(0, int64(len(r.inFlight))-c.early.Load())

@@ -82,7 +82,17 @@ type Load struct {
 	Lateness     *Dist    `json:"lateness,omitempty"`
 
 	Arrivals  *Arrivals   `json:"arrivals,omitempty"`
+	Spent     *Spent      `json:"spent,omitempty"`
 	Precision []Precision `json:"precision,omitempty"` // in the order in which they were asked for
+}
+
+// Spent is what a run cost by its prices: all of its requests, of every phase, with
+// every try. Amounts are exact decimals.
+type Spent struct {
+	Amount   string `json:"amount"`
+	Currency string `json:"currency"`
+	Most     string `json:"most,omitempty"`    // that it was allowed (load.max_cost)
+	Unknown  int64  `json:"unknown,omitempty"` // tries whose prompt is left out, as nobody told its length
 }
 
 // Precision is what came of a percentile that was to be known so well that the run

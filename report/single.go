@@ -59,6 +59,7 @@ func whatRan(r *metrics.Result) block {
 		b.fact("arrivals", arrivalsText(a))
 	}
 	b.fact("window", windowText(&r.Window))
+	b.fact("spent", spentText(r.Load.Spent))
 	var labels []string
 	for _, k := range slices.Sorted(maps.Keys(r.Run.Labels)) {
 		labels = append(labels, term.Plain(k)+" "+term.Plain(r.Run.Labels[k]))
@@ -91,6 +92,21 @@ func loadText(r *metrics.Result) string {
 		retried = term.Count(l.Retried) + " of them tried again"
 	}
 	return joined(" · ", rate, term.Count(l.Sent)+" of "+term.Count(l.Measured)+" measured requests sent", retried, flight)
+}
+
+// spentText is what the whole run cost.
+func spentText(s *metrics.Spent) string {
+	if s == nil {
+		return ""
+	}
+	text := s.Amount + " " + term.Plain(s.Currency)
+	if s.Most != "" {
+		text += " of " + term.Plain(s.Most) + " allowed"
+	}
+	if s.Unknown > 0 {
+		text += " · without the prompts of " + term.Count(s.Unknown) + " requests, whose length nobody told"
+	}
+	return text
 }
 
 func windowText(w *metrics.Window) string {

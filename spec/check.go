@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/cost"
 	"fermata/internal/conf"
 	"fermata/metrics"
 	"fermata/schedule"
@@ -67,6 +68,7 @@ func (r *Run) report(doc *conf.Doc) {
 	doc.Report("workload", r.checkWorkload())
 	doc.Report("load", r.checkLoad())
 	doc.Report("load", r.checkPrecision())
+	r.reportMoney(doc)
 	doc.Report("check", r.Check.Check())
 	doc.Report("", r.checkUnchecked())
 	if strings.ContainsAny(r.Name, "/\\") || r.Name == "." || r.Name == ".." || hasControl(r.Name) {
@@ -199,6 +201,29 @@ func (r *Run) checkLoad() []conf.Problem {
 		}
 	}
 	return found
+}
+
+// reportMoney reads the file of prices, so that a saved run file has them.
+func (r *Run) reportMoney(doc *conf.Doc) {
+	var found problems
+	if most := r.Load.MaxCost; most != "" {
+		if _, err := cost.ParseAmount(most); err != nil {
+			found.add("max_cost", "%v", err)
+		}
+		if !r.Prices.Given() {
+			found.add("max_cost", "needs prices: give a file of them with prices")
+		}
+	}
+	doc.Report("load", found)
+	switch {
+	case !r.Prices.Given():
+	case r.Prices.File == "":
+		doc.Report("prices", r.Prices.Check())
+	default:
+		if err := r.Prices.Load(); err != nil {
+			doc.Report("", []conf.Problem{{Path: "prices", Text: "cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")}})
+		}
+	}
 }
 
 func (r *Run) checkPrecision() []conf.Problem {

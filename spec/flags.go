@@ -76,6 +76,8 @@ func Flags() []Flag {
 		{"silence-timeout", "load.silence_timeout", Text, "`TIME` without a token, from the first one on"},
 		{"stop-if-failed", "load.stop_if_failed", Text, "`SHARE` of failed requests that ends the run, such as 50%"},
 		{"stop-at-precision", "load.stop_at_precision", Many, "`PERCENTILE` that ends the run once its interval is so narrow, such as ttft.p99<=5%"},
+		{"max-cost", "load.max_cost", Text, "`AMOUNT` that the run may cost by --prices, such as 2.50"},
+		{"prices", "prices", Text, "`FILE` of what tokens cost"},
 		{"retries", "load.retries", Text, "times that a request is tried again which failed before its first token: `N`"},
 		{"wait-ready", "load.wait_ready", Text, "`TIME` to wait for the server before starting"},
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fermata/check"
+	"fermata/cost"
 	"fermata/deadline"
 	"fermata/dialect"
 	"fermata/internal/conf"
@@ -37,6 +38,7 @@ type Run struct {
 	Expect   string            `yaml:"expect"` // how a good answer ends: stop, length or any (default)
 	Check    check.Options     `yaml:"check"`  // by which a right answer is known; default none
 	Record   Record            `yaml:"record"`
+	Prices   cost.Prices       `yaml:"prices"`    // a file of prices, or prices; the saved run file has the prices
 	Labels   map[string]string `yaml:"labels"`    // free words that go into results
 	Seed     uint64            `yaml:"seed,zero"` // of everything random; default a fresh one
 }

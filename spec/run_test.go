@@ -182,6 +182,8 @@ var roundTrip = map[string]string{
 	"targets":                `[{name: a, url: "http://h:1", model: m}, {name: "b c", weight: 2, url: "http://h:2/v1/completions", headers_env: {X-Team: TEAM}}]`,
 	"interleave":             "block",
 	"load.stop_at_precision": `["ttft.p99<=5%"]`,
+	"load.max_cost":          "2.50",
+	"prices":                 `{currency: USD, date: 2026-08-01, source: list, models: {one: {m: {tokens: {input_per_million: "0.50", output_per_million: "1.50"}}, own: {gpu: {count: 8, per_hour: "2.50"}}}}}`,
 	"load.retries":           "2",
 	"load.wait_ready":        "2m",
 	"slo":                    `["ttft<=2s and tbt.p99<=100ms @99%", "e2e<=20s"]`,
@@ -220,6 +222,8 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 			sets = append(sets, conf.Setting{Path: "schedule.file", Value: "times.csv"})
 		case "schedule.think":
 			sets = append(sets, conf.Setting{Path: "schedule.concurrency", Value: "3"})
+		case "load.max_cost":
+			sets = append(sets, conf.Setting{Path: "prices", Value: roundTrip["prices"]}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "load.stop_at_precision":
 			sets = append(sets, conf.Setting{Path: "schedule.requests", Value: "30000"}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "workload.once", "workload.format", "workload.skip_bad":
@@ -257,6 +261,9 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
+		{"money without prices", "target: {url: 'http://h'}\nschedule: {rate: 1}\nload: {max_cost: 2}", "f:3:18: load.max_cost: needs prices: give a file of them with prices"},
+		{"money", "target: {url: 'http://h'}\nschedule: {rate: 1}\nload: {max_cost: $2}\nprices: {currency: USD, date: 2026-08-01, source: x, tokens: {input_per_million: 1, output_per_million: 2}}", `f:3:18: load.max_cost: must be an amount such as 2.50, not "$2"`},
+		{"no prices", "target: {url: 'http://h'}\nschedule: {rate: 1}\nprices: none.yaml", "f:3:9: prices: cannot be read: open none.yaml: no such file or directory"},
 		{"precision", "target: {url: 'http://h'}\nschedule: {rate: 1, requests: 900}\nload: {stop_at_precision: [tbt.p99<=5%]}", `f:3:28: load.stop_at_precision[0]: must be a percentile with the width of its interval, such as ttft.p99<=5%: "tbt" is not among ttft, ttft_sent, tpot, token_pace, normlat, e2e, even_gap, gap.longest`},
 		{"precision without end", "target: {url: 'http://h'}\nschedule: {rate: 1}\nload: {stop_at_precision: [ttft.p50<=5%]}", "f:3:8: load.stop_at_precision: needs the most that the run may take, should the precision not come: give requests or duration"},
 		{"no url", "schedule: {rate: 1}", "f:1:1: target.url: must be given: where the server is, such as http://127.0.0.1:8000"},

@@ -363,3 +363,17 @@ func (w *Workload) Source() string {
 		return fmt.Sprintf("prompts %s; answers %s", w.drawer.input, w.drawer.output)
 	}
 }
+
+// Unlimited is how many rows of the data set say nothing of how long their answers
+// may get, where the options do not either.
+func (w *Workload) Unlimited() (n int64) {
+	if w.data == nil || w.drawer.output.kind != "" {
+		return 0
+	}
+	for i := range w.data.rows() {
+		if w.data.lengths.at(i).output == 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -69,6 +69,13 @@ func lineOf(now load.Live, p experiment.Plan, pace experiment.Pace) string {
 	if p.Measured > 0 {
 		text += fmt.Sprintf("  measured %d of %d", now.MeasuredDone, p.Measured)
 	}
+	if now.Spent != nil {
+		text += "  spent " + now.Spent.Short()
+		if p.MaxCost != "" {
+			text += " of " + p.MaxCost
+		}
+		text += " " + p.Currency
+	}
 	if now.Failed > 0 {
 		text += fmt.Sprintf("  failed %d", now.Failed)
 	}

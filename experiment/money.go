@@ -1,0 +1,91 @@
+package experiment
+
+import (
+	"fmt"
+
+	"fermata/cost"
+	"fermata/load"
+	"fermata/metrics"
+	"fermata/recording"
+	"fermata/spec"
+)
+
+// rateOf is what the tokens of one target cost.
+func rateOf(s *spec.Run, name, model string) (cost.Rate, error) {
+	rate, err := s.Prices.Rate(name, model)
+	if err != nil {
+		return rate, named(name, fmt.Errorf("prices: %w", err))
+	}
+	return rate, nil
+}
+
+// priced says what is wrong with the prices of the targets, as far as their models
+// are known: those that the server chooses are known once it was asked.
+func priced(s *spec.Run, all []*target, asked bool) error {
+	if s.Load.MaxCost == "" {
+		return nil
+	}
+	for _, t := range all {
+		if _, err := rateOf(s, t.name, t.options.Model); err != nil && (asked || t.options.Model != "" || !s.Prices.ByModel()) {
+			return err
+		}
+		if n := t.prompts.Unlimited(); n > 0 {
+			return fmt.Errorf("load.max_cost: %d rows of the data set say nothing of the length of their answers, which could cost anything: give output", n)
+		}
+	}
+	return nil
+}
+
+// budgetOf gives the load its prices and what it may cost.
+func budgetOf(s *spec.Run, all []*target, whom []load.Target) (load.Budget, error) {
+	b := load.Budget{Currency: s.Prices.Currency}
+	if !s.Prices.Given() {
+		return b, nil
+	}
+	if err := priced(s, all, true); err != nil {
+		return b, err
+	}
+	for i, t := range all {
+		// Without a bound, prices by the hour are for others to look at.
+		if rate, err := rateOf(s, t.name, t.options.Model); err == nil {
+			whom[i].Rate = &rate
+		}
+	}
+	if s.Load.MaxCost == "" {
+		return b, nil
+	}
+	most, err := cost.ParseAmount(s.Load.MaxCost)
+	b.Most = &most
+	return b, err
+}
+
+// spent is what a recording's requests cost by the prices of its run file; nil
+// without prices of tokens.
+func spent(src recording.Source, s *spec.Run) (*metrics.Spent, error) {
+	if !s.Prices.Given() || s.Prices.File != "" {
+		return nil, nil
+	}
+	rates := map[string]cost.Rate{}
+	for i, one := range s.Each() {
+		name := ""
+		if len(s.Targets) > 0 {
+			name = s.Targets[i].Name
+		}
+		rate, err := rateOf(s, name, one.Target.Model)
+		if err != nil {
+			return nil, nil // by the hour, or for other models
+		}
+		rates[name] = rate
+	}
+	var sum cost.Amount
+	out := &metrics.Spent{Currency: s.Prices.Currency, Most: s.Load.MaxCost}
+	for t := range src.Traces(0) {
+		prompt, output, known := load.Billed(&t)
+		if !known {
+			out.Unknown++
+		}
+		sum = sum.Plus(rates[t.Target].Of(prompt, output))
+	}
+	out.Amount = sum.String()
+	return out, src.Err()
+}
