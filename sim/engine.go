@@ -23,7 +23,8 @@ type Engine struct {
 	cancels    cancels
 	live       map[int64]*sequence
 	spare      []*sequence
-	turn       int // of the round-robin router
+	ordering   *ordering // of Records
+	turn       int       // of the round-robin router
 	acceptance uint64
 	pcg        *rand.PCG
 	rand       *rand.Rand
@@ -93,6 +94,9 @@ func (e *Engine) Submit(r Request) error {
 	s.alpha = e.chance(r.Index)
 	e.live[r.Index] = s
 	heap.Push(&e.arrivals, s)
+	if e.ordering != nil {
+		e.ordering.submit(&r)
+	}
 	return nil
 }
 
@@ -258,6 +262,11 @@ func (e *Engine) Run(requests iter.Seq[Request]) error {
 		}
 	}
 	e.Advance(math.MaxInt64)
+	return e.drained()
+}
+
+// drained is an error where a request is left though nothing will happen.
+func (e *Engine) drained() error {
 	if len(e.live) > 0 {
 		return errors.New("sim: requests are left that nothing will ever serve; this is a mistake in the simulator")
 	}
