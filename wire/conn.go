@@ -92,9 +92,7 @@ func (c *conn) begin(tls bool, after func()) *turn {
 func (c *conn) join() *turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := &turn{c: c, shared: true, from: c.reads, last: Stamp{At: c.at}}
-	t.look()
-	return t
+	return &turn{c: c, shared: true, from: c.reads, prev: c.glance(), now: c.glance()}
 }
 
 // Read implements net.Conn.

@@ -237,6 +237,7 @@ func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Re
 		return x.fail(recording.AtMidStream, err)
 	}
 	for {
+		x.turn.look()
 		n, err := resp.Body.Read(buf)
 		at = x.turn.take(x.sent.V, n == len(buf))
 		if err != nil {

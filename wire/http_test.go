@@ -1,16 +1,23 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -57,13 +64,16 @@ type teller struct {
 	n    int
 	sent []time.Time // just before each write
 	done []time.Time // just after each flush
+
+	proto    int
+	encoding string // that the client says it takes
 }
 
 func (s *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent, s.done = nil, nil
+	s.sent, s.done, s.proto, s.encoding = nil, nil, r.ProtoMajor, r.Header.Get("Accept-Encoding")
 	for i := range s.n {
 		if i > 0 {
 			time.Sleep(s.gap)
@@ -76,40 +86,387 @@ func (s *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // The stamp's promise: the truth lies in [At-ErrorNs, At]. A server can say when
-// it began to write and when the write was over; the arrival lies between.
+// it began to write and when the write was over; the arrival lies between. It
+// holds on every way to a server, over real ones.
 func TestStampsBoundTheTruth(t *testing.T) {
-	for _, kind := range []string{"plain", "tls"} {
-		t.Run(kind, func(t *testing.T) {
+	for _, way := range []struct {
+		name  string
+		tls   bool
+		h2    bool
+		unix  bool
+		proxy bool
+		user  bool // stamps of the reader alone
+	}{
+		{name: "plain"},
+		{name: "tls", tls: true},
+		{name: "http2 over tls", tls: true, h2: true},
+		{name: "http2", h2: true},
+		{name: "connect proxy", tls: true, proxy: true},
+		{name: "http2 through a connect proxy", tls: true, h2: true, proxy: true},
+		{name: "plain proxy", proxy: true},
+		{name: "unix socket", unix: true},
+		{name: "user time", user: true},
+		{name: "user time, http2 over tls", user: true, tls: true, h2: true},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			if way.user {
+				t.Setenv(userStamps, "user")
+			}
 			s := &teller{gap: 10 * time.Millisecond, n: 30}
 			srv := httptest.NewUnstartedServer(s)
-			clock := NewClock()
-			h := NewHTTP(clock)
-			if kind == "tls" {
+			var o Options
+			if way.unix {
+				o.UnixSocket = filepath.Join(t.TempDir(), "s")
+				l, err := net.Listen("unix", o.UnixSocket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				srv.Listener.Close()
+				srv.Listener = l
+			}
+			o.HTTP2, srv.EnableHTTP2 = way.h2, way.h2
+			var srvWrote written
+			srv.Listener = notedListener{srv.Listener, &srvWrote}
+			srv.Config.Protocols = new(http.Protocols)
+			srv.Config.Protocols.SetHTTP1(!way.h2)
+			srv.Config.Protocols.SetHTTP2(way.h2)
+			srv.Config.Protocols.SetUnencryptedHTTP2(way.h2)
+			if way.tls {
 				srv.StartTLS()
-				h.inner.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+				o.CAFile = authority(t, srv)
 			} else {
 				srv.Start()
 			}
 			defer srv.Close()
+			url := srv.URL
+			if way.unix {
+				url = "http://localhost"
+			}
+			var p *proxy
+			if way.proxy {
+				p = newProxy(t)
+				o.Proxy = p.url
+			}
+			clock := NewClock()
+			open, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := open(clock)
 			defer h.Close()
 			for try := range 2 { // the second request reuses the connection
 				var got heard
 				before := clock.Now()
-				r := h.Exchange(t.Context(), post(srv.URL, "{}"), &got)
+				r := h.Exchange(t.Context(), post(url, "{}"), &got)
 				if got.sent < before {
 					t.Errorf("try %d: sent %d ns before it was asked for", try, before-got.sent)
 				}
 				if r.Err != nil {
 					t.Fatal(r.Err)
 				}
-				if got.connected.OK != (try == 0) {
+				if kept := way.tls || !way.proxy; kept && got.connected.OK != (try == 0) {
 					t.Errorf("try %d: connected %v; a reused connection has no time of connecting", try, got.connected)
 				}
 				s.mu.Lock()
+				for i := range s.done {
+					var total int
+					s.done[i], total = srvWrote.flushed(s.done[i], way.h2)
+					if p != nil { // what arrived here is what the proxy passed on
+						s.done[i] = p.forward.reached(total)
+					}
+				}
 				checkBounds(t, clock, s, &got, r)
+				wantProto := 1
+				if way.h2 {
+					wantProto = 2
+				}
+				if s.proto != wantProto {
+					t.Errorf("the server was spoken to by HTTP/%d, want %d", s.proto, wantProto)
+				}
+				if s.encoding != "" {
+					t.Errorf("the server was told that it may compress: %q", s.encoding)
+				}
 				s.mu.Unlock()
 			}
+			if p != nil && p.used.Load() == 0 {
+				t.Error("the proxy was not used")
+			}
+			v := h.(Monitored).Vitals()
+			if v.Reads < int64(s.n) || (v.Lag != nil) != (v.Canary == nil) {
+				t.Errorf("the transport says of itself %+v", v)
+			}
 		})
+	}
+}
+
+// authority writes the certificate of a test's server as a file of authorities.
+func authority(t *testing.T, srv *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// written notes the writes to connections of which only one is written to at a
+// time, as what a server's own writer returns from may not have left yet.
+type written struct {
+	mu  sync.Mutex
+	all []struct {
+		began, over time.Time
+		total       int // bytes so far
+	}
+}
+
+// A notedConn is a connection whose writes are noted, one after the other.
+type notedConn struct {
+	net.Conn
+	in *written
+}
+
+func (w *written) conn(c net.Conn) io.Writer { return notedConn{c, w} }
+
+func (c notedConn) Write(b []byte) (int, error) {
+	began := time.Now()
+	n, err := c.Conn.Write(b)
+	w := c.in
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	total := n
+	if k := len(w.all); k > 0 {
+		total += w.all[k-1].total
+	}
+	w.all = append(w.all, struct {
+		began, over time.Time
+		total       int
+	}{began, time.Now(), total})
+	return n, err
+}
+
+// A notedListener is one whose connections are noted.
+type notedListener struct {
+	net.Listener
+	in *written
+}
+
+func (l notedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return notedConn{c, l.in}, nil
+}
+
+// flushed is when what a handler had handed over by the time at was written for
+// sure, and how many bytes were by then. HTTP/2's server returns from a flush
+// before it.
+func (w *written) flushed(at time.Time, after bool) (over time.Time, total int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	over = at
+	for _, one := range w.all {
+		if !one.began.Before(at) && !after {
+			break
+		}
+		if one.over.After(over) {
+			over = one.over
+		}
+		total = one.total
+		if !one.began.Before(at) {
+			break
+		}
+	}
+	return over, total
+}
+
+// reached is when so many bytes were written.
+func (w *written) reached(total int) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.all {
+		if one.total >= total {
+			return one.over
+		}
+	}
+	return time.Now()
+}
+
+// A proxy passes bytes on: to whom CONNECT names, or to the host of a plain
+// request. It notes when it did, as it may be held up.
+type proxy struct {
+	url  string
+	used atomic.Int64
+
+	forward written // its writes towards the client
+}
+
+func newProxy(t *testing.T) *proxy {
+	p := &proxy{}
+	srv := httptest.NewServer(p)
+	t.Cleanup(srv.Close)
+	p.url = srv.URL
+	return p
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.used.Add(1)
+	to, err := net.Dial("tcp", r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer to.Close()
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	from, buffered, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	defer from.Close()
+	if r.Method != http.MethodConnect {
+		r.Close = true // one request a connection is enough to be on the way
+		if r.Write(to) == nil {
+			p.pass(from, to)
+		}
+		return
+	}
+	_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n")
+	done := make(chan struct{})
+	go func() { _, _ = io.Copy(to, buffered); to.Close(); close(done) }()
+	p.pass(from, to)
+	from.Close()
+	<-done
+}
+
+func (p *proxy) pass(client, server net.Conn) {
+	_, _ = io.Copy(p.forward.conn(client), server)
+}
+
+// Streams that share a connection are bounded each by itself.
+func TestManyStreamsOnOneConnection(t *testing.T) {
+	const streams, events = 20, 30
+	type sending struct{ began, over time.Time }
+	var mu sync.Mutex
+	sent := map[string][]sending{}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		for i := range events {
+			time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond)
+			began := time.Now()
+			fmt.Fprintf(w, "event %d\n", i)
+			w.(http.Flusher).Flush()
+			mu.Lock()
+			sent[r.URL.Path] = append(sent[r.URL.Path], sending{began, time.Now()})
+			mu.Unlock()
+		}
+	}))
+	srv.EnableHTTP2 = true
+	var srvWrote written
+	srv.Listener = notedListener{srv.Listener, &srvWrote}
+	srv.StartTLS()
+	defer srv.Close()
+	open, err := Open(Options{HTTP2: true, CAFile: authority(t, srv)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := NewClock()
+	h := open(clock)
+	defer h.Close()
+	heards := make([]heard, streams)
+	var group sync.WaitGroup
+	for i := range heards {
+		group.Go(func() {
+			if r := h.Exchange(t.Context(), post(srv.URL+fmt.Sprintf("/%d", i), "{}"), &heards[i]); r.Err != nil {
+				t.Error(r.Err)
+			}
+		})
+	}
+	group.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	exact := 0
+	for i := range heards {
+		event := 0
+		for k, at := range heards[i].at {
+			event += strings.Count(heards[i].data[k], "\n")
+			of := sent[fmt.Sprintf("/%d", i)][event-1]
+			if began := clock.At(of.began); at.At < began {
+				t.Errorf("stream %d: event %d is stamped %d ns before it was sent", i, event, began-at.At)
+			}
+			flushed, _ := srvWrote.flushed(of.over, true)
+			if over := clock.At(flushed); at.At-at.ErrorNs > over+delivery {
+				t.Errorf("stream %d: the bound of event %d begins %d ns after its write was over", i, event, at.At-at.ErrorNs-over)
+			}
+			if at.ErrorNs < int64(time.Millisecond) {
+				exact++
+			}
+		}
+		if event != events {
+			t.Errorf("stream %d: %d events", i, event)
+		}
+	}
+	t.Logf("%d of %d exact", exact, streams*events)
+}
+
+// Certificates are verified unless somebody says not to.
+func TestCertificatesAreVerified(t *testing.T) {
+	srv := httptest.NewUnstartedServer(&teller{n: 1})
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	for _, c := range []struct {
+		name string
+		o    Options
+		good bool
+	}{
+		{"nothing said", Options{}, false},
+		{"insecure", Options{Insecure: true}, true},
+		{"its own authority", Options{CAFile: authority(t, srv)}, true},
+	} {
+		open, err := Open(c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := open(NewClock())
+		r := h.Exchange(t.Context(), post(srv.URL, "{}"), &heard{})
+		h.Close()
+		var refused *tls.CertificateVerificationError
+		if c.good != (r.Err == nil) || !c.good && !(errors.As(r.Err, &refused) && r.Step == recording.AtTLS) {
+			t.Errorf("%s: failed at %q with %v", c.name, r.Step, r.Err)
+		}
+	}
+}
+
+func TestOptionsSayWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		o    Options
+		path string
+		says string
+	}{
+		{Options{Proxy: "127.0.0.1:3128"}, "proxy", "http://127.0.0.1:3128"},
+		{Options{Proxy: "ftp://h"}, "proxy", "URL of a proxy"},
+		{Options{CAFile: empty}, "ca_file", "no certificate"},
+		{Options{CAFile: filepath.Join(dir, "none")}, "ca_file", "no such file"},
+		{Options{CAFile: empty, Insecure: true}, "insecure", "one of them"},
+		{Options{UnixSocket: "s", Proxy: "http://h:1"}, "unix_socket", "one of them"},
+	} {
+		if got := c.o.Check()[c.path]; !strings.Contains(got, c.says) {
+			t.Errorf("%+v: %q, want it to say %q", c.o, got, c.says)
+		}
+	}
+	secret := Options{Proxy: "ftp://user:hunter2@h"}
+	if strings.Contains(secret.Check()["proxy"], "hunter2") {
+		t.Error("an error repeats a password")
+	}
+	if found := (&Options{Proxy: "off", HTTP2: true}).Check(); len(found) != 0 {
+		t.Errorf("good options: %v", found)
 	}
 }
 

@@ -5,10 +5,11 @@ package wire
 // whoever asked has looked at the stamp of its last bytes.
 //
 // In HTTP/2 many requests share a connection, whose frames a goroutine of
-// net/http's sorts out. A stamp then belongs to the connection's latest read when
-// a body's bytes were handed over: it is late by what else the connection brought
-// in the meantime, and its bound says so. It is exact only where the one read
-// since the last look was one segment.
+// net/http's sorts out. A stamp is then that of the connection's latest read when
+// a body's bytes were handed over: late by what else the connection brought in
+// the meantime. What is known of the arrival is that the bytes were not there
+// when the body read before this one began, which took all that was: the bound
+// goes back to the connection's state at that moment.
 type turn struct {
 	c       *conn
 	reads   int32
@@ -24,10 +25,17 @@ type turn struct {
 	owed    bool   // the kernel's is not known yet
 	wroteFn func() // called after a write; may be nil
 
-	shared bool  // one of many on the connection
-	from   int32 // reads of the connection before it
-	seen   int32 // reads of the connection at the last take
-	quiet  bool  // all that they brought had been handed on by then
+	shared    bool   // one of many on the connection
+	from      int32  // reads of the connection before it
+	prev, now glance // before the last body read but one, and before the last
+	more      bool   // the last one left something
+}
+
+// A glance is how far a connection was read at one moment.
+type glance struct {
+	reads int32
+	quiet bool  // all that they brought had been handed on by then
+	after int64 // what has not been handed on arrived after this
 }
 
 // take is the stamp of what was read since the last take; where nothing was,
@@ -71,29 +79,34 @@ func (t *turn) takeShared(sent int64, more bool) Stamp {
 	if t.firstAt == 0 {
 		t.firstAt = c.at
 	}
-	if c.reads == t.seen && t.last.Read > 0 {
-		t.last.ErrorNs = t.last.EarlierNs
-	} else {
-		one := c.reads-t.seen == 1 && t.quiet
-		if one {
-			t.lo = c.after
-		}
-		t.last = t.bounded(Stamp{At: c.at, Read: c.reads - t.from}, sent, one && c.exact, one && c.exact)
+	t.more = more
+	t.lo = t.prev.after
+	one := t.prev.quiet && c.reads-t.prev.reads == 1
+	if one {
+		t.lo = c.after
 	}
-	if !more { // else what is left came no later than this
-		t.look()
-	}
-	return t.last
+	return t.bounded(Stamp{At: c.at, Read: c.reads - t.from}, sent, one && c.exact, one && c.exact)
 }
 
-// look remembers how far the connection was read, and from when on what has not
-// been handed over can have come.
+// look is called before each read of a body.
 func (t *turn) look() {
-	c := t.c
-	t.seen, t.quiet, t.lo = c.reads, c.waiting, c.after
-	if t.quiet {
-		t.lo = c.next
+	if !t.shared {
+		return
 	}
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if !t.more {
+		t.prev = t.now
+	}
+	t.now = t.c.glance()
+}
+
+func (c *conn) glance() glance {
+	g := glance{c.reads, c.waiting, c.after}
+	if g.quiet {
+		g.after = c.next
+	}
+	return g
 }
 
 // takeHead is the stamp of a response's head. What the body holds of the same
@@ -129,6 +142,9 @@ func (t *turn) left() int64 {
 	defer t.c.mu.Unlock()
 	if t.owed && t.c.turn == t {
 		t.c.settle()
+	}
+	if t.shared && t.wrote == 0 { // the answer came before anybody said that the request was written
+		t.wrote = t.c.wroteAt
 	}
 	if t.firstAt != 0 && (t.wrote == 0 || t.firstAt < t.wrote) {
 		return t.firstAt
