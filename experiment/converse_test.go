@@ -172,3 +172,62 @@ func TestGivenConversationsThatFail(t *testing.T) {
 		t.Errorf("it said:\n%s", text)
 	}
 }
+
+// A share of the requests are turns of conversations, the others stand alone and
+// are no sessions.
+func TestShareOfSessions(t *testing.T) {
+	t.Parallel()
+	done, rows, said := ran(t, "{ttft: 1ms, gap: 1ms, tokens: max}", map[string]string{
+		"schedule.rate": "400", "schedule.requests": "600", "schedule.drain": "quiet", "schedule.warmup": "0", "schedule.think": "1ms",
+		"workload.turns": "3", "workload.session_share": "0.3", "workload.input": "12", "workload.output": "3", "seed": "4",
+	})
+	alone, firsts, turns := 0, int64(0), 0
+	for _, tr := range rows {
+		switch {
+		case tr.Session == "" && tr.Turn == 0 && !tr.Turns.OK:
+			alone++
+		case tr.Session != "" && tr.Turns == recording.Some[int32](3):
+			turns++
+			if tr.Turn == 0 {
+				firsts++
+			}
+		default:
+			t.Errorf("request %d: turn %d of %v of %q", tr.Index, tr.Turn, tr.Turns, tr.Session)
+		}
+	}
+	// A block of 64 arrivals has 8 conversations; the last ones may not have come to their end.
+	if share := float64(turns) / float64(turns+alone); share < 0.27 || share > 0.32 {
+		t.Errorf("%d turns and %d alone: %.3f", turns, alone, share)
+	}
+	if s := done.Result.Sessions; s == nil || s.Started != firsts || s.EndedEarly != 0 {
+		t.Errorf("%+v, %d began", s, firsts)
+	}
+	if !strings.Contains(strings.Join(said, "\n"), "400 arrivals a second that bring 1.25 requests each are 500 requests a second") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// A pause of 0 is no pause, whatever the schedule says of others.
+func TestNoPauseIsNone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "talk.jsonl")
+	text := `{"session":"a","prompt":"one","output_tokens":3}
+{"session":"a","prompt":"two","output_tokens":3,"think_s":0}
+{"session":"a","prompt":"three","output_tokens":3}
+{"session":"a","prompt":"four","output_tokens":3,"think_s":0.05}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := ran(t, "{ttft: 1ms, gap: 1ms, tokens: max}", map[string]string{
+		"schedule.kind": "all", "schedule.requests": "4", "schedule.think": "300ms", "workload.dataset": file,
+	})
+	if len(rows) != 4 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, want := range []int64{0, 300e6, 50e6} {
+		if pause := rows[i+1].Due - rows[i].End.V; pause != want {
+			t.Errorf("turn %d was due %d ns after the answer before, want %d", i+1, pause, want)
+		}
+	}
+}

@@ -163,7 +163,9 @@ func converseNotes(s *spec.Run, prompts *workload.Workload) []string {
 	if !ok {
 		return nil
 	}
-	if rate := s.Schedule.Rate; rate > 0 {
+	if rate := s.Schedule.Rate; rate > 0 && s.Workload.SessionShare > 0 && s.Workload.SessionShare < 1 {
+		return []string{fmt.Sprintf("%.4g arrivals a second that bring %.4g requests each are %.4g requests a second", rate, turns, rate*turns)}
+	} else if rate > 0 {
 		return []string{fmt.Sprintf("%.4g conversations a second of %.4g turns each are %.4g requests a second", rate, turns, rate*turns)}
 	}
 	return []string{fmt.Sprintf("conversations of %.4g turns each", turns)}

@@ -121,7 +121,7 @@ func (r *run) goOn(k *talk, f *flight) {
 			return
 		}
 		think := p.q.Think
-		if think == 0 {
+		if !p.q.Thinks {
 			think = r.Schedule.Think(int(k.at.Index), int64(p.q.Turn))
 		}
 		p.at.Due = f.trace.End.V + int64(think)
@@ -159,7 +159,7 @@ func (r *run) converse(number int) {
 			return
 		}
 		think := p.q.Think
-		if think == 0 || fresh {
+		if !p.q.Thinks || fresh {
 			think = r.Schedule.Think(number, n)
 		}
 		p.at.Due = free + int64(think)

@@ -33,6 +33,7 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 	zero("schedule.requests", r.Schedule.Requests == 0)
 	zero("schedule.duration", r.Schedule.Duration == 0)
 	zero("workload.turns", r.Workload.Turns == 0)
+	zero("workload.session_share", !(r.Workload.SessionShare > 0 || r.Workload.SessionShare < 0))
 	if p := r.Workload.Prefix; p != nil {
 		zero("workload.prefix.share", !(p.Share > 0 || p.Share < 0))
 		zero("workload.prefix.groups", p.Groups == 0)

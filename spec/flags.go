@@ -49,6 +49,7 @@ func Flags() []Flag {
 		{"input", "workload.input", Text, "`TOKENS` of each prompt: 512, uniform:100,500, normal:512,64, lognormal:417,1418 or empirical:FILE"},
 		{"output", "workload.output", Text, "`TOKENS` of each answer, like --input"},
 		{"turns", "workload.turns", Text, "turns of each conversation: `N`; each turn follows the answer before"},
+		{"session-share", "workload.session_share", Text, "`SHARE` of the requests that are turns of conversations, such as 0.3; the others stand alone"},
 		{"lengths", "workload.lengths", Text, "published `LENGTHS` of prompts with their answers: lmsys, sharegpt, arxiv, azure-conv or azure-code"},
 		{"dataset", "workload.dataset", Text, "`FILE` of prompts or lengths, JSON, JSONL, CSV or Parquet"},
 		{"format", "workload.format", Text, "`FORMAT` of the data set, where its content does not tell"},

@@ -159,6 +159,7 @@ var roundTrip = map[string]string{
 	"workload.max_output":    "200",
 	"workload.max_total":     "700",
 	"workload.turns":         "3",
+	"workload.session_share": "0.3",
 	"workload.prefix":        "{tokens: 512, groups: 4, share: 0.8}",
 	"schedule.kind":          "constant",
 	"schedule.file":          "times.csv",
@@ -222,6 +223,8 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 			sets = append(sets, conf.Setting{Path: "schedule.file", Value: "times.csv"})
 		case "schedule.think":
 			sets = append(sets, conf.Setting{Path: "schedule.concurrency", Value: "3"})
+		case "workload.session_share":
+			sets = append(sets, conf.Setting{Path: "workload.turns", Value: "3"}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "load.max_cost":
 			sets = append(sets, conf.Setting{Path: "prices", Value: roundTrip["prices"]}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "load.stop_at_precision":

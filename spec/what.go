@@ -19,6 +19,9 @@ func preferWhat(w *workload.Options, given func(path string) bool) {
 	if published && !set("output") {
 		w.Output = ""
 	}
+	if data && !set("session_share") {
+		w.SessionShare = 0
+	}
 	if data && !set("prefix") {
 		w.Prefix = nil
 	}

@@ -82,6 +82,9 @@ func (w *Workload) Conversing() bool {
 // there are no more, as At does.
 func (w *Workload) Conversation(i int64) (first int64, turns int, ok bool) {
 	switch {
+	case w.mixture != nil:
+		first, n := w.mixture.arrival(i)
+		return first, int(n), true
 	case w.data == nil:
 		turns = max(1, w.options.Turns)
 		return i * int64(turns), turns, true
@@ -94,12 +97,14 @@ func (w *Workload) Conversation(i int64) (first int64, turns int, ok bool) {
 	return round*w.Rows() + int64(begin), end - begin, !w.options.Once || round == 0
 }
 
-// MeanTurns is how many turns a conversation has in the mean; ok is false where
+// MeanTurns is how many turns a conversation has in the mean, a request that stands alone being one of one turn; ok is false where
 // nobody converses.
 func (w *Workload) MeanTurns() (turns float64, ok bool) {
 	switch {
 	case !w.Conversing():
 		return 0, false
+	case w.mixture != nil:
+		return 1 + w.mixture.p*float64(w.mixture.turns-1), true
 	case w.data == nil:
 		return float64(w.options.Turns), true
 	}
@@ -108,6 +113,13 @@ func (w *Workload) MeanTurns() (turns float64, ok bool) {
 
 // place says to which conversation a request belongs, and which turn it is.
 func (w *Workload) place(q *Request) {
+	if w.mixture != nil {
+		arrival, turn, turns := w.mixture.place(q.ID)
+		if q.Turn = int32(turn); turns > 1 {
+			q.Session = strconv.FormatInt(arrival, 10)
+		}
+		return
+	}
 	if w.data == nil {
 		n := int64(w.options.Turns)
 		q.Session, q.Turn = strconv.FormatInt(q.ID/n, 10), int32(q.ID%n)

@@ -69,7 +69,11 @@ func (w *Workload) share(q *Request) {
 	if p == nil || q.Turn > 0 {
 		return
 	}
-	if text, ok := w.synthetic.prefix(p, q.ID/int64(max(1, w.options.Turns))); ok {
+	conversation := q.ID / int64(max(1, w.options.Turns))
+	if w.mixture != nil {
+		conversation, _, _ = w.mixture.place(q.ID)
+	}
+	if text, ok := w.synthetic.prefix(p, conversation); ok {
 		q.Prompt = text + " " + q.Prompt
 		q.PromptTokens += int32(p.Tokens)
 	}

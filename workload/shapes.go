@@ -48,7 +48,8 @@ type item struct {
 	estimateInput  int32 // tokens that the prompt's text is worth; 0 without text
 	estimateOutput int32 // the same of the data set's own answer
 	hashes         []int64
-	think          time.Duration
+	think          time.Duration // where thinks
+	thinks         bool
 	params         map[string]any
 	more           []item // further turns of the same conversation
 	empty          bool   // nothing can be asked: a conversation without a question, a trace's failed request
@@ -95,7 +96,7 @@ func parseOwn(line []byte) (item, error) {
 		PromptTokens int32             `json:"prompt_tokens"`
 		OutputTokens int32             `json:"output_tokens"`
 		Session      string            `json:"session"`
-		ThinkS       float64           `json:"think_s"` // from the answer before to this turn, seconds
+		ThinkS       *float64          `json:"think_s"` // from the answer before to this turn, seconds
 
 		Tools          json.RawMessage            `json:"tools"` // these and body go into the request as they are
 		ToolChoice     json.RawMessage            `json:"tool_choice"`
@@ -137,11 +138,13 @@ func parseOwn(line []byte) (item, error) {
 		}
 		it.timed, it.due = true, due
 	}
-	think, err := fromSeconds("think_s", r.ThinkS)
-	if err != nil {
-		return item{}, err
+	if r.ThinkS != nil {
+		think, err := fromSeconds("think_s", *r.ThinkS)
+		if err != nil {
+			return item{}, err
+		}
+		it.thinks, it.think = true, time.Duration(think)
 	}
-	it.think = time.Duration(think)
 	it.param("tools", r.Tools)
 	it.param("tool_choice", r.ToolChoice)
 	it.param("response_format", r.ResponseFormat)

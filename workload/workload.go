@@ -64,6 +64,15 @@ func (o *Options) Check() []conf.Problem {
 	if o.Turns < 0 || o.Turns > turnsMax {
 		wrong("turns", "must be between 1 and %d turns of a conversation, not %d", turnsMax, o.Turns)
 	}
+	switch share := o.SessionShare; {
+	case share == 0:
+	case !(share > 0 && share <= 1):
+		wrong("session_share", "must be more than 0 and at most 1, such as 0.3, not %v", share)
+	case o.Dataset != "":
+		wrong("session_share", "is for made-up prompts: of a data set its rows say which are conversations")
+	case o.Turns < 2:
+		wrong("session_share", "is for conversations: give turns")
+	}
 	o.Prefix.check(o, wrong)
 	o.checkDataset(wrong)
 	o.checkFilters(wrong)
@@ -121,6 +130,7 @@ type Workload struct {
 	drawer    *drawer
 	synthetic *synthetic   // of a data set with texts, only for probes
 	data      *dataset     // nil without one
+	mixture   *mixture     // of made-up conversations with requests that stand alone; nil without one
 	typical   pair         // median lengths of synthetic prompts and their answers
 	cut       Cut          // of drawn lengths
 	asked     atomic.Int64 // 1 + the highest index asked for
@@ -139,6 +149,9 @@ func Open(o Options, runSeed uint64) (*Workload, error) {
 	}
 	o = o.Filled()
 	w := &Workload{options: o, synthetic: newSynthetic(runSeed)}
+	if o.SessionShare > 0 && o.SessionShare < 1 {
+		w.mixture = newMixture(o.Turns, o.SessionShare, runSeed)
+	}
 	var err error
 	if w.drawer, err = newDrawer(o, runSeed); err != nil {
 		return nil, fmt.Errorf("reading lengths: %w", err)
@@ -208,7 +221,7 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 		}
 	}
 	q := Request{
-		ID: index, Session: it.session, Think: it.think, Prompt: it.prompt, Messages: it.messages, Params: it.params,
+		ID: index, Session: it.session, Think: it.think, Thinks: it.thinks, Prompt: it.prompt, Messages: it.messages, Params: it.params,
 		PromptTokens: firstOf(it.promptTokens, promptTokens),
 		OutputTokens: firstOf(outputTokens, it.outputTokens, drawn.output, it.estimateOutput),
 	}
@@ -317,6 +330,9 @@ func (w *Workload) Notes() []string {
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if w.options.Lengths != "" {
 		say("lengths: %s", w.Source())
+	}
+	if m := w.mixture; m != nil {
+		say("sessions: %.4g %% of the requests are turns of conversations of %d, which %.4g %% of the arrivals begin; the others stand alone", 100*w.options.SessionShare, m.turns, 100*m.p)
 	}
 	if p := w.options.Prefix; p != nil {
 		say("prompts: %s", p)
