@@ -16,12 +16,16 @@ func Markdown(w io.Writer, results []*metrics.Result) error {
 	if err != nil {
 		return err
 	}
+	return drawMarkdown(w, p)
+}
+
+func drawMarkdown(w io.Writer, p *page) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n", escape(p.verdict.text))
 	for _, block := range p.blocks {
 		markdownBlock(&b, &block)
 	}
-	_, err = io.WriteString(w, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
