@@ -41,6 +41,8 @@ type Run struct {
 	Prices   cost.Prices       `yaml:"prices"`    // a file of prices, or prices; the saved run file has the prices
 	Labels   map[string]string `yaml:"labels"`    // free words that go into results
 	Seed     uint64            `yaml:"seed,zero"` // of everything random; default a fresh one
+
+	Simulated string `yaml:"-"` // the system, where Again read the spec of a simulated run
 }
 
 // Target is who is asked. Credentials are named, never given.
@@ -116,6 +118,9 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	}
 	if slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == "slo" }) {
 		sets = slices.Insert(slices.Clone(sets), 0, conf.Setting{Path: "slo", Value: "[]"})
+	}
+	if isSim(data) {
+		return againSim(file, data, sets)
 	}
 	r := &Run{}
 	doc, _ := conf.ReadWith(file, data, sets, r)

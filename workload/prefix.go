@@ -53,14 +53,23 @@ func (p *Prefix) filled() *Prefix {
 // prefix is what a conversation begins with; false for those that share nothing.
 // Which one it is depends on the seed and the conversation's number alone.
 func (s *synthetic) prefix(p *Prefix, conversation int64) (text string, ok bool) {
-	r := rand.New(rand.NewPCG(s.prefixes, mix(uint64(conversation))))
-	if r.Float64() >= p.Share {
+	n, ok := s.group(p, conversation)
+	if !ok {
 		return "", false
 	}
 	group := *s
 	group.seed = s.prefixes
 	words := max(1, int(math.Round(float64(p.Tokens)/s.calibration.perWord())))
-	return group.text(r.Int64N(int64(p.Groups)), words), true
+	return group.text(n, words), true
+}
+
+// group is which of the prefixes a conversation begins with.
+func (s *synthetic) group(p *Prefix, conversation int64) (n int64, ok bool) {
+	r := rand.New(rand.NewPCG(s.prefixes, mix(uint64(conversation))))
+	if r.Float64() >= p.Share {
+		return 0, false
+	}
+	return r.Int64N(int64(p.Groups)), true
 }
 
 // share puts the prefix before the first turn of q's conversation.
@@ -69,14 +78,19 @@ func (w *Workload) share(q *Request) {
 	if p == nil || q.Turn > 0 {
 		return
 	}
-	conversation := q.ID / int64(max(1, w.options.Turns))
-	if w.mixture != nil {
-		conversation, _, _ = w.mixture.place(q.ID)
-	}
-	if text, ok := w.synthetic.prefix(p, conversation); ok {
+	if text, ok := w.synthetic.prefix(p, w.conversation(q)); ok {
 		q.Prompt = text + " " + q.Prompt
 		q.PromptTokens += int32(p.Tokens)
 	}
+}
+
+// conversation is the number of a made-up request's conversation.
+func (w *Workload) conversation(q *Request) int64 {
+	if w.mixture != nil {
+		conversation, _, _ := w.mixture.place(q.ID)
+		return conversation
+	}
+	return q.ID / int64(max(1, w.options.Turns))
 }
 
 // String says it in words.

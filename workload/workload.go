@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -194,25 +195,36 @@ func (w *Workload) medians() pair {
 // False says that the workload has ended: data sets played Once do, and those
 // that cannot be read again, which Err tells.
 func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, bool) {
+	q, it, ok := w.shape(index, promptTokens, outputTokens)
+	switch {
+	case !ok || it.text():
+	case it.hashes != nil:
+		q.Prompt = w.synthetic.blocks(index, index/w.Rows(), it.hashes, q.PromptTokens)
+	default:
+		q.Prompt = w.made(&q)
+		w.share(&q)
+	}
+	return q, ok
+}
+
+// shape is a request without its made-up prompt, and the row that it comes from.
+func (w *Workload) shape(index int64, promptTokens, outputTokens int32) (q Request, it item, ok bool) {
 	drawn := w.drawer.at(index)
 	if w.data == nil {
-		tokens := firstOf(promptTokens, drawn.input)
-		q := Request{ID: index, PromptTokens: tokens, OutputTokens: firstOf(outputTokens, drawn.output)}
+		q = Request{ID: index, PromptTokens: firstOf(promptTokens, drawn.input), OutputTokens: firstOf(outputTokens, drawn.output)}
 		if w.Conversing() {
 			w.place(&q)
 		}
-		q.Prompt = w.made(&q)
-		w.share(&q)
-		return q, true
+		return q, it, true
 	}
 	n := w.Rows()
 	if w.options.Once && index >= n {
-		return Request{}, false
+		return q, it, false
 	}
 	it, err := w.data.item(w.data.row(int(index % n)))
 	if err != nil {
 		w.failed.CompareAndSwap(nil, &err)
-		return Request{}, false
+		return q, it, false
 	}
 	for {
 		asked := w.asked.Load()
@@ -220,7 +232,7 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 			break
 		}
 	}
-	q := Request{
+	q = Request{
 		ID: index, Session: it.session, Think: it.think, Thinks: it.thinks, Prompt: it.prompt, Messages: it.messages, Params: it.params,
 		PromptTokens: firstOf(it.promptTokens, promptTokens),
 		OutputTokens: firstOf(outputTokens, it.outputTokens, drawn.output, it.estimateOutput),
@@ -228,14 +240,39 @@ func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, b
 	if w.Conversing() {
 		w.place(&q)
 	}
-	switch {
-	case it.text():
-	case it.hashes != nil:
-		q.Prompt = w.synthetic.blocks(index, index/n, it.hashes, q.PromptTokens)
-	default:
-		q.Prompt = w.made(&q)
+	return q, it, true
+}
+
+// A Shape is a request as its lengths and what its prompt shares with others, for
+// who needs no text.
+type Shape struct {
+	Request      // without a prompt
+	Prefix       string
+	PrefixTokens int32   // that all requests with this prefix begin with
+	Hashes       []int64 // of the prompt's blocks of HashTokens tokens, equal for equal beginnings
+	HashTokens   int32
+}
+
+// Shape is At without the making of prompts. Lengths that only a text tells are
+// estimated from it.
+func (w *Workload) Shape(index int64, promptTokens, outputTokens int32) (Shape, bool) {
+	q, it, ok := w.shape(index, promptTokens, outputTokens)
+	if !ok {
+		return Shape{}, false
 	}
-	return q, true
+	q.Prompt, q.Messages = "", nil
+	q.PromptTokens = firstOf(q.PromptTokens, it.estimateInput)
+	s := Shape{Request: q, Hashes: it.hashes}
+	if it.hashes != nil {
+		s.HashTokens = blockTokens
+	}
+	if p := w.options.Prefix; p != nil && w.data == nil && q.Turn == 0 {
+		if n, ok := w.synthetic.group(p, w.conversation(&q)); ok {
+			s.Prefix, s.PrefixTokens = strconv.FormatInt(n, 10), int32(p.Tokens)
+			s.PromptTokens += s.PrefixTokens
+		}
+	}
+	return s, true
 }
 
 // made is the made-up prompt of a request.
