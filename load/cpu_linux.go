@@ -36,3 +36,25 @@ func idleCores() time.Duration {
 	}
 	return time.Duration(idle) * 10 * time.Millisecond
 }
+
+// cpuPressure is the time in which some task of the machine waited for a core, as
+// pressure stall information counts it; negative where the system does not say.
+func cpuPressure() time.Duration {
+	b, err := os.ReadFile("/proc/pressure/cpu")
+	if err != nil {
+		return -1
+	}
+	return pressureOf(string(b))
+}
+
+// pressureOf reads such as "some avg10=1.17 avg60=2.00 avg300=3.11 total=2908574496",
+// whose total is in µs.
+func pressureOf(text string) time.Duration {
+	line, _, _ := strings.Cut(text, "\n")
+	_, total, ok := strings.Cut(line, "total=")
+	us, err := strconv.ParseInt(strings.TrimSpace(total), 10, 64)
+	if !ok || err != nil || !strings.HasPrefix(line, "some ") {
+		return -1
+	}
+	return time.Duration(us) * time.Microsecond
+}

@@ -10,3 +10,6 @@ func processCPU() time.Duration { return 0 }
 
 // idleCores is negative where the system does not say.
 func idleCores() time.Duration { return -1 }
+
+// cpuPressure is negative where the system does not say.
+func cpuPressure() time.Duration { return -1 }

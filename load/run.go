@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/recording"
 	"fermata/schedule"
 	"fermata/wire"
 	"fermata/workload"
@@ -53,6 +54,9 @@ type Job struct {
 
 	Started func(wire.Clock) // told at time zero; may be nil
 	Live    func(Live)       // told once a second; may be nil
+
+	// Sampled may add to a second's sample what others know; nil adds nothing.
+	Sampled func(*recording.Sample)
 }
 
 // An End says how a run went as a whole.

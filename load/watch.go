@@ -2,11 +2,7 @@ package load
 
 import (
 	"cmp"
-	"runtime"
-	"runtime/debug"
 	"time"
-
-	"fermata/recording"
 )
 
 const (
@@ -46,47 +42,6 @@ func (r *run) watch(over <-chan struct{}) {
 			}
 		}
 		r.mu.Unlock()
-	}
-}
-
-// sample records the state of the instrument once a second.
-func (r *run) sample(over <-chan struct{}) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	var gc debug.GCStats
-	debug.ReadGCStats(&gc)
-	pauses, used, free, at := gc.PauseTotal, processCPU(), idleCores(), time.Now()
-	take := func() {
-		l := r.live()
-		debug.ReadGCStats(&gc)
-		now, u, f := time.Now(), processCPU(), idleCores()
-		s := recording.Sample{
-			TimeNs: l.TimeNs, Due: l.Due, Sent: l.Sent, Finished: l.Finished, Failed: l.Failed,
-			InFlight: l.InFlight, Waiting: l.Waiting, Tokens: l.Tokens,
-			LatenessMaxNs: r.tally.latenessMax.Swap(0),
-			CPU:           float64(u-used) / float64(now.Sub(at)), CoresFree: -1,
-			Cores:     int64(runtime.NumCPU()),
-			GCPauseNs: int64(gc.PauseTotal - pauses),
-		}
-		if f >= 0 {
-			s.CoresFree = float64(f-free) / float64(now.Sub(at))
-		}
-		pauses, used, free, at = gc.PauseTotal, u, f, now
-		_ = r.keep.Sample(s)
-		if r.Job.Live != nil {
-			r.Job.Live(l)
-		}
-	}
-	for {
-		select {
-		case <-tick.C:
-			take()
-		case <-over:
-			if time.Since(at) > time.Second/10 {
-				take()
-			}
-			return
-		}
 	}
 }
 

@@ -345,27 +345,3 @@ func (c *cursor) meta() (Meta, error) {
 	m.WindowStart, m.WindowEnd, m.WindowWhy, m.Interrupted = c.maybe(), c.maybe(), c.string(), c.string()
 	return m, c.err()
 }
-
-// sampleInts are the integers of a sample in the order of the journal.
-func sampleInts(s *Sample) [11]*int64 {
-	return [...]*int64{
-		&s.TimeNs, &s.Due, &s.Sent, &s.Finished, &s.Failed, &s.InFlight, &s.Waiting,
-		&s.Tokens, &s.LatenessMaxNs, &s.GCPauseNs, &s.Cores,
-	}
-}
-
-func appendSample(b []byte, s *Sample) []byte {
-	for _, v := range sampleInts(s) {
-		b = appendInt(b, *v)
-	}
-	return appendFloat(appendFloat(b, s.CPU), s.CoresFree)
-}
-
-func (c *cursor) sample() (Sample, error) {
-	var s Sample
-	for _, v := range sampleInts(&s) {
-		*v = c.int()
-	}
-	s.CPU, s.CoresFree = c.float(), c.float()
-	return s, c.err()
-}

@@ -279,6 +279,11 @@ func (r *Recording) Samples() ([]Sample, error) {
 	var samples []Sample
 	err := guarded(func() (err error) {
 		samples, err = parquet.ReadFile[Sample](path)
+		for i := range samples {
+			if err == nil {
+				err = samples[i].check()
+			}
+		}
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {

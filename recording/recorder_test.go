@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -129,7 +130,7 @@ func TestRoundTrip(t *testing.T) {
 		for _, i := range []int{2, 0, 1} {
 			play(t, r, &want[i])
 		}
-		samples := []Sample{{TimeNs: 1e9, Due: 1, Sent: 2, Finished: 3, Failed: 4, InFlight: 5, Waiting: 6, Tokens: 7, LatenessMaxNs: -8, CPU: 0.25, CoresFree: -1, GCPauseNs: 9}, {TimeNs: 2e9}}
+		samples := []Sample{{TimeNs: 1e9, Due: 1, Sent: 2, Finished: 3, Failed: 4, InFlight: 5, Waiting: 6, Tokens: 7, LatenessMaxNs: -8, CPU: 0.25, CoresFree: -1, GCPauseNs: 9}, {TimeNs: 2e9}, fullSample(), {TimeNs: 4e9, ReadLagBuckets: []int32{7}, ReadLagCounts: []int64{1}}}
 		for _, s := range samples {
 			must(t, r.Sample(s))
 		}
@@ -149,7 +150,7 @@ func TestRoundTrip(t *testing.T) {
 		must(t, err)
 		gotSamples, err := rec.Samples()
 		must(t, errors.Join(err, rec.Close()))
-		if d := cmp.Diff(samples, gotSamples); d != "" {
+		if d := cmp.Diff(samples, gotSamples, equateEmpty); d != "" {
 			t.Errorf("write %v: samples (-want +got):\n%s", write, d)
 		}
 		texts, err := parquet.ReadFile[textRow](filepath.Join(dir, TextFile))
@@ -440,6 +441,36 @@ func TestSettle(t *testing.T) {
 		n.Settle(false)
 		if n.Used != c.used || n.Source != c.source {
 			t.Errorf("reported %v, counted %v: %v by %q", c.reported, c.counted, n.Used, n.Source)
+		}
+	}
+}
+
+// fullSample has a value of its own in every field.
+func fullSample() Sample {
+	s := Sample{ReadLagBuckets: []int32{0, 5, 1887}, ReadLagCounts: []int64{1, 2, 1 << 40}, CanaryBuckets: []int32{3}, CanaryCounts: []int64{4}}
+	for i, v := range sampleInts(&s) {
+		*v = int64(100 + i)
+	}
+	ints, floats := sampleMore(&s)
+	for i, v := range ints {
+		n := int64(-200 - i)
+		*v = &n
+	}
+	for i, v := range floats {
+		f := 0.25 + float64(i)
+		*v = &f
+	}
+	s.CPU, s.CoresFree, s.Server = 1.5, 0.5, new(string)
+	*s.Server = "vllm"
+	return s
+}
+
+// Every field of a sample is in the journal: none is forgotten.
+func TestSampleHasNoOtherFields(t *testing.T) {
+	v := reflect.ValueOf(fullSample())
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			t.Errorf("field %s has no value after it went through the lists of fields", v.Type().Field(i).Name)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type HTTP struct {
 	stamps stamps
 	meter  meter
 	socket string // path of a Unix socket that stands for all addresses
+	canary *canary
 }
 
 // NewHTTP is a transport with the options' zero value, whose stamps are on clock.
@@ -58,6 +59,9 @@ func newHTTP(clock Clock, w ways) *HTTP {
 	h.inner.Protocols.SetHTTP2(w.HTTP2)
 	h.inner.Protocols.SetUnencryptedHTTP2(w.HTTP2)
 	h.bufs.New = func() any { b := make([]byte, readSize); return &b }
+	if !h.stamps.receive {
+		h.canary = newCanary(clock, &h.meter.canary)
+	}
 	return h
 }
 
@@ -65,7 +69,10 @@ func newHTTP(clock Clock, w ways) *HTTP {
 func (h *HTTP) Vitals() Vitals { return h.meter.take(h.stamps) }
 
 // Close closes idle connections.
-func (h *HTTP) Close() { h.inner.CloseIdleConnections() }
+func (h *HTTP) Close() {
+	h.inner.CloseIdleConnections()
+	h.canary.Close()
+}
 
 func (h *HTTP) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if h.socket != "" {

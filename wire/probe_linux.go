@@ -32,23 +32,6 @@ var probed = sync.OnceValue(func() (s stamps) {
 	return s
 })
 
-// loopback is a connected pair of sockets.
-func loopback() (a, b *net.TCPConn, err error) {
-	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return nil, nil, err
-	}
-	defer ln.Close()
-	if a, err = net.DialTCP("tcp", nil, ln.Addr().(*net.TCPAddr)); err != nil {
-		return nil, nil, err
-	}
-	if b, err = ln.AcceptTCP(); err != nil {
-		a.Close()
-		return nil, nil, err
-	}
-	return a, b, nil
-}
-
 // probeReceipts sends bytes through the pair and compares the kernel's stamp of
 // their arrival with the time of their sending.
 func probeReceipts(a, b *net.TCPConn) (errorNs int64, ok bool) {

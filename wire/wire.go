@@ -26,6 +26,23 @@ func (c Clock) At(t time.Time) int64 { return int64(t.Sub(c.start)) }
 // ZeroWallNs is the wall clock at the clock's zero, in Unix ns.
 func (c Clock) ZeroWallNs() int64 { return c.start.UnixNano() }
 
+// Wall is the wall clock (Unix ns) at the clock's zero, as it is told now: it moves
+// when the wall clock is set or adjusted. ok is false if both clocks could not be
+// read together.
+func (c Clock) Wall() (ns int64, ok bool) {
+	for range 10 {
+		before := time.Now()
+		wall := time.Now()
+		if between := time.Since(before); between < wallWithin {
+			return wall.UnixNano() - c.At(wall), true
+		}
+	}
+	return 0, false
+}
+
+// wallWithin is how far apart the readings of both clocks may be.
+const wallWithin = 20 * time.Microsecond
+
 // A Request is what goes out: complete bytes and where to.
 type Request struct {
 	Method string
