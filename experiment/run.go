@@ -146,15 +146,10 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 }
 
 func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, error) {
-	times, ok := prompts.Times()
-	if !ok || !s.Schedule.Unset() {
-		return schedule.New(s.Schedule, s.Seed)
+	if n := prompts.Timed(); n > 0 && s.Schedule.Unset() {
+		return schedule.NewTimed(s.Schedule, n, prompts.Time, s.Seed)
 	}
-	rows := make([]schedule.Arrival, len(times))
-	for i, due := range times {
-		rows[i].Due = due
-	}
-	return schedule.NewGiven(s.Schedule, rows, s.Seed)
+	return schedule.New(s.Schedule, s.Seed)
 }
 
 // converseNotes say what a rate means for conversations.

@@ -112,12 +112,8 @@ func talking(t *testing.T, s *teller, api string, what workload.Options, when sc
 	if err != nil {
 		t.Fatal(err)
 	}
-	if times, ok := prompts.Times(); ok {
-		rows := make([]schedule.Arrival, len(times))
-		for i, due := range times {
-			rows[i].Due = due
-		}
-		if j.Schedule, err = schedule.NewGiven(schedule.Options{Think: when.Think}, rows, 1); err != nil {
+	if n := prompts.Timed(); n > 0 {
+		if j.Schedule, err = schedule.NewTimed(schedule.Options{Think: when.Think}, n, prompts.Time, 1); err != nil {
 			t.Fatal(err)
 		}
 	}

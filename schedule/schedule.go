@@ -13,8 +13,9 @@ import (
 // A Schedule gives arrivals one by one, in order of their due times. It is for
 // one goroutine. New and NewGiven make one.
 type Schedule struct {
-	moments moments   // nil for given times
-	given   []Arrival // placed, in order
+	moments moments // nil for given times
+	given   given
+	placing phases // of given times: those that Next has given
 	users   int
 	think   think
 	seed    uint64 // of the run
@@ -61,7 +62,7 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the schedule: %w", err)
 		}
-		return NewGiven(o, rows, runSeed)
+		return ofRows(o, rows, runSeed)
 	}
 	end, err := o.warmupEnd(o.Requests)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s *Schedule) open(o *Options, g gaps) {
 	}
 }
 
-// NewGiven makes a schedule of given times, such as those of a data set. Due,
+// NewGiven makes a schedule of given times. Due,
 // Session and the token counts of rows are kept; rows that are not in order of
 // their due times are sorted, those of the same time in the order given. Of o,
 // Speedup divides the times; Requests, Duration and Warmup may leave rows out of
@@ -98,45 +99,74 @@ func (s *Schedule) open(o *Options, g gaps) {
 // the measured phase ends where the next row is due; where the rows run out
 // first, 1 ns after the last, whatever Duration says.
 func NewGiven(o Options, rows []Arrival, runSeed uint64) (*Schedule, error) {
-	o.Kind, o.File = Given, ""
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	if len(rows) == 0 {
-		return nil, errors.New("making a schedule of given times: there are none")
-	}
 	for i, r := range rows {
 		if r.Due < 0 || r.PromptTokens < 0 || r.OutputTokens < 0 {
 			return nil, fmt.Errorf("making a schedule of given times: row %d has a negative time or length", i+1)
 		}
 	}
+	return ofRows(o, slices.Clone(rows), runSeed)
+}
+
+// ofRows is NewGiven for good rows that nobody else has.
+func ofRows(o Options, rows []Arrival, runSeed uint64) (*Schedule, error) {
+	slices.SortStableFunc(rows, func(a, b Arrival) int { return cmp.Compare(a.Due, b.Due) })
+	return newGiven(o, given{len(rows), func(i int) Arrival { return rows[i] }}, runSeed)
+}
+
+// NewTimed is NewGiven for n times, ascending and from 0 on, that stand elsewhere,
+// such as those of a data set: due gives time i, whenever it is asked.
+func NewTimed(o Options, n int, due func(i int) int64, runSeed uint64) (*Schedule, error) {
+	before := int64(0)
+	for i := range n {
+		at := due(i)
+		if at < before {
+			return nil, fmt.Errorf("making a schedule of given times: time %d is before the one before", i+1)
+		}
+		before = at
+	}
+	return newGiven(o, given{n, func(i int) Arrival { return Arrival{Due: due(i)} }}, runSeed)
+}
+
+// given are rows in the order of their times, which are not kept here.
+type given struct {
+	n  int
+	at func(i int) Arrival
+}
+
+func newGiven(o Options, rows given, runSeed uint64) (*Schedule, error) {
+	o.Kind, o.File = Given, ""
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if rows.n == 0 {
+		return nil, errors.New("making a schedule of given times: there are none")
+	}
 	base := o.Requests
 	if base == 0 && o.Duration == 0 {
-		base = int64(len(rows))
+		base = int64(rows.n)
 	}
 	end, err := o.warmupEnd(base)
 	if err != nil {
 		return nil, fmt.Errorf("making a schedule of given times: %w", err)
 	}
-	s := &Schedule{
-		quiet: true,
-		given: slices.Clone(rows),
-		seed:  runSeed, options: o,
-		phases: newPhases(phases{warmup: end, requests: o.Requests, duration: int64(o.Duration)}),
-	}
+	s := &Schedule{quiet: true, given: rows, seed: runSeed, options: o}
 	s.think, _ = parseThink(o.Think) // checked above
 	if o.Speedup != 0 {
-		for i := range s.given {
-			s.given[i].Due = atSpeed(s.given[i].Due, o.Speedup)
+		s.given.at = func(i int) Arrival {
+			a := rows.at(i)
+			a.Due = atSpeed(a.Due, o.Speedup)
+			return a
 		}
 	}
-	slices.SortStableFunc(s.given, func(a, b Arrival) int { return cmp.Compare(a.Due, b.Due) })
-	for i := range s.given {
-		s.given[i].Phase = s.phases.place(s.given[i].Due)
+	// All rows are placed once, to know how it ends, and again when they are asked for.
+	s.placing = newPhases(phases{warmup: end, requests: o.Requests, duration: int64(o.Duration)})
+	s.phases = s.placing
+	for i := range rows.n {
+		s.phases.place(s.given.at(i).Due)
 	}
 	s.total = s.phases.measured
 	if s.total == 0 {
-		return nil, fmt.Errorf("making a schedule of given times: none of the %d rows is left to measure (warm-up: %s)", len(rows), end.text)
+		return nil, fmt.Errorf("making a schedule of given times: none of the %d rows is left to measure (warm-up: %s)", rows.n, end.text)
 	}
 	if s.phases.now == Measured {
 		s.phases.finish()
@@ -162,8 +192,9 @@ func (s *Schedule) Next(now int64) (Arrival, bool) {
 	if s.moments != nil {
 		a.Due = s.moments.next(now)
 		a.Phase = s.phases.place(a.Due)
-	} else if s.index < int64(len(s.given)) {
-		a = s.given[s.index]
+	} else if s.index < int64(s.given.n) {
+		a = s.given.at(int(s.index))
+		a.Phase = s.placing.place(a.Due)
 	} else {
 		return Arrival{}, false
 	}

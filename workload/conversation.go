@@ -128,7 +128,7 @@ func (w *Workload) place(q *Request) {
 	row, round := int(q.ID%w.Rows()), q.ID/w.Rows()
 	k := w.data.conversationOf(row)
 	begin, _ := w.data.span(k)
-	if q.Turn = int32(row - begin); w.data.parts.n > 0 {
+	if q.Turn = int32(row - begin); w.data.parts.Len() > 0 {
 		q.Session = strconv.Itoa(k)
 	}
 	if round > 0 && q.Session != "" { // each time through, conversations are new

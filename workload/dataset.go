@@ -65,7 +65,7 @@ func (d *dataset) read(o Options) error {
 	if d.rows() == 0 {
 		return d.nothing()
 	}
-	if d.due.n > 0 {
+	if d.due.Len() > 0 {
 		d.sort()
 	}
 	d.group()
@@ -221,12 +221,12 @@ func (d *dataset) take(o Options, t *timing, it item, at place, line int64) erro
 	if !d.manyTurns() {
 		return fmt.Errorf("turns: the format %s has no conversations; in JSONL of our own, rows of the same session are one", d.shape)
 	}
-	d.parts.add(0)
+	d.parts.Add(0)
 	for i, more := range it.more[:min(len(it.more), o.Turns-1)] {
 		if !d.keep(o, more, at) {
 			break // what follows answers it
 		}
-		d.parts.add(uint16(i + 1))
+		d.parts.Add(int64(i + 1))
 		d.grouping.follow(d.rows() - 1)
 	}
 	return nil
@@ -258,7 +258,7 @@ func (d *dataset) keep(o Options, it item, at place) bool {
 	}
 	d.lengths.add(p)
 	if it.timed {
-		d.due.add(it.due)
+		d.due.Add(it.due)
 	}
 	if d.hashed = d.hashed || it.hashes != nil; d.parse != nil || d.parquet != nil {
 		d.places.add(at)
@@ -269,10 +269,10 @@ func (d *dataset) keep(o Options, it item, at place) bool {
 // item is row k, read again.
 func (d *dataset) item(k int) (item, error) {
 	it, err := d.element(k)
-	if err != nil || d.parts.n == 0 || d.parts.at(k) == 0 {
+	if err != nil || d.parts.Len() == 0 || d.parts.At(k) == 0 {
 		return it, err
 	}
-	if part := int(d.parts.at(k)); part <= len(it.more) {
+	if part := int(d.parts.At(k)); part <= len(it.more) {
 		return it.more[part-1], nil
 	}
 	return it, fmt.Errorf("%s was changed while it was being used", d.name)
@@ -299,15 +299,12 @@ func (d *dataset) element(k int) (item, error) {
 	return it, nil
 }
 
-// times are the due times in order, from the first row where they are those of
-// a clock on a wall, else from the trace's own zero.
-func (d *dataset) times() []int64 {
-	due := d.table.times()
-	if d.clock && len(due) > 0 {
-		zero := min(d.zero, due[0])
-		for i := range due {
-			due[i] -= zero
-		}
+// time is due time i in order, from the first row where the file has those of a
+// clock on a wall, else from the trace's own zero.
+func (d *dataset) time(i int) int64 {
+	due := d.table.time(i)
+	if d.clock {
+		due -= min(d.zero, d.table.time(0))
 	}
 	return due
 }

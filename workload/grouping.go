@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"fermata/internal/packed"
 )
 
 // A grouping puts rows of one session together: they are the turns of a
 // conversation. It keeps a number a row, from the first row that has a session.
 type grouping struct {
-	of     column[int32] // number of the session of each row
+	of     packed.Column // number of the session of each row
 	n      int32         // sessions so far
 	names  map[string]int32
 	talks  bool    // some session has two rows
@@ -18,8 +20,8 @@ type grouping struct {
 
 // begin numbers the rows before the first that has a session.
 func (g *grouping) begin(rows int) {
-	for g.of.n < rows {
-		g.of.add(g.n)
+	for g.of.Len() < rows {
+		g.of.Add(int64(g.n))
 		g.n++
 	}
 }
@@ -27,7 +29,7 @@ func (g *grouping) begin(rows int) {
 // add takes a row in, of which there were so many before; without a session it
 // stands for itself.
 func (g *grouping) add(rows int, session string) {
-	if session == "" && g.of.n == 0 {
+	if session == "" && g.of.Len() == 0 {
 		return
 	}
 	g.begin(rows)
@@ -43,13 +45,13 @@ func (g *grouping) add(rows int, session string) {
 		g.names[session] = number
 	}
 	g.talks = g.talks || known && session != ""
-	g.of.add(number)
+	g.of.Add(int64(number))
 }
 
 // follow takes a row in that is the next turn of the row before it.
 func (g *grouping) follow(rows int) {
 	g.begin(rows)
-	g.of.add(g.of.at(rows - 1))
+	g.of.Add(g.of.At(rows - 1))
 	g.talks = true
 }
 
@@ -58,7 +60,7 @@ func (g *grouping) follow(rows int) {
 func (t *table) group() {
 	g := &t.grouping
 	talks := g.talks
-	defer func() { g.of, g.names = column[int32]{}, nil }()
+	defer func() { g.of, g.names = packed.Column{}, nil }()
 	if !talks {
 		return
 	}
@@ -66,26 +68,26 @@ func (t *table) group() {
 	firsts := make([]int32, 0, g.n) // rows
 	sizes := make([]int32, g.n)
 	for i := range t.rows() {
-		number := g.of.at(i)
+		number := g.of.At(i)
 		if sizes[number] == 0 {
 			firsts = append(firsts, int32(i))
 		}
 		sizes[number]++
 	}
-	if t.due.n > 0 {
-		slices.SortStableFunc(firsts, func(a, b int32) int { return cmp.Compare(t.due.at(int(a)), t.due.at(int(b))) })
+	if t.due.Len() > 0 {
+		slices.SortStableFunc(firsts, func(a, b int32) int { return cmp.Compare(t.due.At(int(a)), t.due.At(int(b))) })
 	}
 	next := make([]int32, g.n) // place of each session's next row
 	g.starts = make([]int32, len(firsts))
 	at := int32(0)
 	for k, row := range firsts {
-		number := g.of.at(int(row))
+		number := g.of.At(int(row))
 		g.starts[k], next[number] = at, at
 		at += sizes[number]
 	}
 	t.order = make([]int32, t.rows())
 	for i := range t.rows() {
-		number := g.of.at(i)
+		number := g.of.At(i)
 		t.order[next[number]] = int32(i)
 		next[number]++
 	}

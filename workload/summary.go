@@ -90,8 +90,12 @@ func Describe(w *Workload, n int) (Summary, error) {
 		return s, nil
 	}
 	s.Estimated = w.data.estimated
-	if due, ok := w.Times(); ok {
-		s.Arrivals = timingOf(due[:min(n, len(due))])
+	if timed := min(n, w.Timed()); timed > 0 {
+		due := make([]int64, timed)
+		for i := range due {
+			due[i] = w.Time(i)
+		}
+		s.Arrivals = timingOf(due)
 	}
 	if w.data.hashed {
 		shared, err := w.data.prefixes(n)

@@ -3,49 +3,55 @@ package workload
 import (
 	"cmp"
 	"slices"
+
+	"fermata/internal/packed"
 )
-
-// A column holds a value a row in pieces that never move, so that growing takes
-// no second copy.
-type column[T any] struct {
-	pieces [][]T
-	n      int
-}
-
-const pieceLen = 1 << 14
-
-func (c *column[T]) add(v T) {
-	if c.n%pieceLen == 0 {
-		c.pieces = append(c.pieces, make([]T, 0, pieceLen))
-	}
-	last := len(c.pieces) - 1
-	c.pieces[last] = append(c.pieces[last], v)
-	c.n++
-}
-
-func (c *column[T]) at(i int) T { return c.pieces[i/pieceLen][i%pieceLen] }
 
 // A place is where an element stands in its file: offset and size.
 type place uint64
 
-func placeOf(e element) place { return place(uint64(e.offset)<<24 | uint64(len(e.data))) }
+func placeOf(e element) place { return placed(e.offset, len(e.data)) }
+
+func placed(offset int64, size int) place { return place(uint64(offset)<<24 | uint64(size)) }
 
 func (p place) offset() int64 { return int64(p >> 24) }
 func (p place) size() int     { return int(p & elementMax) }
 
-// A table knows of each row what is needed to choose and to time it: up to 24
-// bytes a row, and no text.
+// A table knows of each row what is needed to choose and to time it: a few bytes
+// a row, and no text.
 type table struct {
-	lengths column[pair]  // as given, or estimated from text
-	due     column[int64] // ns; only where rows have times
-	places  column[place] // only where a row is read again when it is asked
+	lengths lengths       // as given, or estimated from text
+	due     packed.Column // ns; only where rows have times
+	places  places        // only where a row is read again when it is asked
 	order   []int32       // of rows by time, or by conversation; nil where they stand in that order
 
-	parts column[uint16] // where a row is one turn of an element of the file: which
+	parts packed.Column // where a row is one turn of an element of the file: which
 	grouping
 }
 
-func (t *table) rows() int { return t.lengths.n }
+// lengths are those of rows.
+type lengths struct{ input, output packed.Column }
+
+func (l *lengths) add(p pair) {
+	l.input.Add(int64(p.input))
+	l.output.Add(int64(p.output))
+}
+
+func (l *lengths) at(i int) pair { return pair{int32(l.input.At(i)), int32(l.output.At(i))} }
+
+// places are those of rows.
+type places struct {
+	offset, size packed.Column
+}
+
+func (c *places) add(p place) {
+	c.offset.Add(p.offset())
+	c.size.Add(int64(p.size()))
+}
+
+func (c *places) at(i int) place { return placed(c.offset.At(i), int(c.size.At(i))) }
+
+func (t *table) rows() int { return t.lengths.input.Len() }
 
 // row is the number of the row that is asked i-th.
 func (t *table) row(i int) int {
@@ -57,32 +63,34 @@ func (t *table) row(i int) int {
 
 // sort puts rows in the order of their times, equal times as in the file.
 func (t *table) sort() {
-	sorted := true
-	for i := 1; i < t.due.n && sorted; i++ {
-		sorted = t.due.at(i-1) <= t.due.at(i)
+	n, sorted := t.due.Len(), true
+	for i, before := 1, t.due.At(0); i < n && sorted; i++ {
+		at := t.due.At(i)
+		sorted, before = before <= at, at
 	}
 	if sorted {
 		return
 	}
-	t.order = make([]int32, t.due.n)
+	due := make([]int64, n) // looked at often
+	t.order = make([]int32, n)
 	for i := range t.order {
-		t.order[i] = int32(i)
+		due[i], t.order[i] = t.due.At(i), int32(i)
 	}
-	slices.SortStableFunc(t.order, func(a, b int32) int { return cmp.Compare(t.due.at(int(a)), t.due.at(int(b))) })
+	slices.SortStableFunc(t.order, func(a, b int32) int { return cmp.Compare(due[a], due[b]) })
 }
 
-// times are the due times in order; of conversations, those of their first turns.
-func (t *table) times() []int64 {
+// timed is how many due times there are: one a row, or one a conversation.
+func (t *table) timed() int {
+	if t.starts != nil && t.due.Len() > 0 {
+		return len(t.starts)
+	}
+	return t.due.Len()
+}
+
+// time is due time i in order; of conversations, that of its first turn.
+func (t *table) time(i int) int64 {
 	if t.starts != nil {
-		due := make([]int64, len(t.starts))
-		for k, begin := range t.starts {
-			due[k] = t.due.at(t.row(int(begin)))
-		}
-		return due
+		i = int(t.starts[i])
 	}
-	due := make([]int64, t.due.n)
-	for i := range due {
-		due[i] = t.due.at(t.row(i))
-	}
-	return due
+	return t.due.At(t.row(i))
 }

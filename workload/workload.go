@@ -330,15 +330,18 @@ func (w *Workload) Rounds() int64 {
 	return 0
 }
 
-// Times are the due times of the data set's rows in ns, ascending, where every
-// row has one: request i belongs to time i. Then the data set is a schedule
-// too. Times of day begin with the file's first row.
-func (w *Workload) Times() (due []int64, ok bool) {
-	if w.data == nil || w.data.due.n == 0 {
-		return nil, false
+// Timed is how many due times the data set has, one a request, or, where there are
+// conversations, one each; 0 without times. Then the data set is a schedule too.
+func (w *Workload) Timed() int {
+	if w.data == nil {
+		return 0
 	}
-	return w.data.times(), true
+	return w.data.timed()
 }
+
+// Time is due time i, from 0, in ns and ascending: that of request i, or of
+// conversation i. Times of day begin with the file's first row.
+func (w *Workload) Time(i int) int64 { return w.data.time(i) }
 
 // Cut says what the filters dropped; false without filters.
 func (w *Workload) Cut() (c Cut, ok bool) {
