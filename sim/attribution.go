@@ -70,8 +70,11 @@ type prefilling struct {
 type past struct {
 	iterations []prefilling
 	owners     []int64
-	limit      int
+	limit      int // of iterations, before those are dropped that nobody needs
+	least      int // of limit
 }
+
+const pastLeast = 1024
 
 func (p *past) add(i *Iteration) {
 	from := len(p.owners)

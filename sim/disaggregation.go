@@ -30,13 +30,16 @@ func (e *Engine) handOver(s *sequence) {
 }
 
 // exchange lands what has arrived and pulls what there is room for. A full
-// memory leaves requests on the prefill side, whose memory then fills too.
+// memory leaves requests on the prefill side, whose memory then fills too. Who
+// comes has memory for a step, so that each coming brings a token.
 func (i *instance) exchange(now int64) {
 	i.land(now)
 	for len(i.swapped) > 0 {
 		s := i.swapped[len(i.swapped)-1]
-		n := i.blocksFor(s.computed + 1)
-		if !i.memory.admits(n) && (len(i.running)+len(i.flying) > 0 || i.memory.free < n) {
+		n := i.blocksFor(s.computed + 1 + i.drafts())
+		// A block more for each of the others, lest it push them out at once.
+		others := len(i.running) + len(i.flying)
+		if i.memory.free < n || others > 0 && !i.memory.admits(n+others) {
 			break
 		}
 		i.swapped = i.swapped[:len(i.swapped)-1]
@@ -45,7 +48,7 @@ func (i *instance) exchange(now int64) {
 	}
 	for len(i.pulling) > 0 && len(i.swapped) == 0 && len(i.running)+len(i.flying) < i.Scheduler.MaxNumSeqs {
 		s := i.pulling[0]
-		n := i.blocksFor(s.computed + 1)
+		n := i.blocksFor(s.computed + 1 + i.drafts())
 		if !i.memory.admits(n) {
 			break
 		}

@@ -55,7 +55,7 @@ func newInstance(e *Engine, number int, s side) *instance {
 	if e.plan.PrefixCache && s != decodeSide {
 		i.memory.cache = newCache()
 	}
-	i.past.limit = 1024
+	i.past.limit, i.past.least = pastLeast, pastLeast
 	i.it.Replica, i.it.Number = number, -1
 	switch e.plan.Scheduler.Policy {
 	case PrefillFirst:
@@ -203,7 +203,7 @@ func (i *instance) complete() {
 		}
 		n := min(i.engine.accepted(s), s.Output-s.generated)
 		s.computed += n
-		if s.drafts > 0 && i.Scheduler.Policy != Orca {
+		if i.drafts() > 0 && i.Scheduler.Policy != Orca {
 			i.memory.trim(s, s.computed)
 		}
 		i.emit(s, n, false)
@@ -316,5 +316,5 @@ func (i *instance) forget() {
 		}
 	}
 	i.past.forget(oldest)
-	i.past.limit = max(1024, 2*len(i.past.iterations))
+	i.past.limit = max(i.past.least, 2*len(i.past.iterations))
 }
