@@ -28,7 +28,10 @@ type prepared struct {
 
 // aheadOf is how many requests stand ready: enough that building a body never
 // delays a sending, few enough that long prompts fit into memory.
-const aheadOf = 1024
+const (
+	aheadOf    = 1024
+	aheadBytes = 16 << 20 // of bodies, unless a single one is larger
+)
 
 // prepare builds the requests of an open loop ahead of time and returns when the
 // first of them stand ready. In a closed loop users build their own.
@@ -60,6 +63,11 @@ func (r *run) prepare() <-chan prepared {
 			if n == aheadOf-1 || p.at.Phase == schedule.Drain {
 				ready()
 			}
+			for r.aheadSize.Load() > aheadBytes && !r.halted() {
+				ready()
+				time.Sleep(settled)
+			}
+			r.aheadSize.Add(int64(len(p.body)))
 			select {
 			case ahead <- p:
 			case <-r.halt:
@@ -97,6 +105,9 @@ func (r *run) build(at schedule.Arrival) prepared {
 		return prepared{end: true}
 	}
 	body, err := to.Dialect.Body(&q)
+	if !r.KeepText {
+		q.Prompt, q.Messages = "", nil // the body has them
+	}
 	return prepared{at: at, q: q, to: to, header: r.header(to, &q, &at), body: body, err: err}
 }
 

@@ -95,6 +95,7 @@ func (r *run) opening() (p prepared, ok bool) {
 // goes on by itself, however many others do.
 func (r *run) paceTalks(ahead <-chan prepared) {
 	for p := range ahead {
+		r.aheadSize.Add(-int64(len(p.body)))
 		if p.err != nil {
 			r.die(p.err)
 			return

@@ -90,16 +90,17 @@ type run struct {
 	closed   atomic.Pointer[closing] // the measured phase, ahead of the schedule
 	fatal    atomic.Pointer[error]
 
-	tally    tally
-	purse    purse
-	answers  sync.WaitGroup
-	checks   *checking     // nil without a check
-	talks    atomic.Int64  // conversations of the open loop under way
-	begun    atomic.Bool   // all of them have begun
-	opened   int64         // turns of those that were opened; guarded by next
-	room     chan struct{} // a place in flight; nil without a limit
-	mu       sync.Mutex
-	inFlight map[*flight]struct{}
+	tally     tally
+	purse     purse
+	aheadSize atomic.Int64 // bytes of the bodies that stand ready
+	answers   sync.WaitGroup
+	checks    *checking     // nil without a check
+	talks     atomic.Int64  // conversations of the open loop under way
+	begun     atomic.Bool   // all of them have begun
+	opened    int64         // turns of those that were opened; guarded by next
+	room      chan struct{} // a place in flight; nil without a limit
+	mu        sync.Mutex
+	inFlight  map[*flight]struct{}
 
 	next      sync.Mutex // guards the schedule where several draw from it, and lastDue
 	lastDue   int64
@@ -192,6 +193,7 @@ func (r *run) offer(ahead <-chan prepared) {
 // its own, however many others wait.
 func (r *run) pace(ahead <-chan prepared) {
 	for p := range ahead {
+		r.aheadSize.Add(-int64(len(p.body)))
 		if p.err != nil {
 			r.die(p.err)
 			return
