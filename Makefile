@@ -39,6 +39,24 @@ fuzz: ## each fuzz test for FUZZTIME
 bench: ## speed of metrics, recording, parsing and the simulator, in tokens a second
 	$(GO) test -run '^$$' -bench . -benchmem ./metrics ./recording ./experiment ./dialect ./internal/sse ./sim
 
+CC ?= cc
+.cache/bench/reader: bench/limit/reader.c
+	@mkdir -p .cache/bench
+	$(CC) -O2 -Wall -Wextra -o $@ $<
+
+.cache/bench/bench: FORCE
+	@mkdir -p .cache/bench
+	$(GO) build -o $@ ./bench
+
+.PHONY: FORCE bench-peers bench-client
+bench-peers: .cache/bench/reader .cache/bench/bench ## Fermata beside a C loop, an aiohttp reader and inference-perf, in one run
+	./bench/peers.sh install
+	.cache/bench/bench peers -python $$(./bench/peers.sh python) $(BENCH)
+
+bench-client: build .cache/bench/reader .cache/bench/bench ## the goals of the client, each with what this machine measures
+	./bench/peers.sh install
+	.cache/bench/bench client -python $$(./bench/peers.sh python) $(BENCH)
+
 slow: ## the tests that take minutes
 	FERMATA_SLOW=1 $(GO) test -count=1 -timeout 30m ./...
 

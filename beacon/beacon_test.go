@@ -71,7 +71,11 @@ type answer struct {
 
 func ask(t *testing.T, p *Process, path, body string, plan Plan) (a answer) {
 	t.Helper()
-	resp, err := http.Post("http://"+p.Address+path+"?"+plan.Query(), "application/json", strings.NewReader(body))
+	query := ""
+	if plan != (Plan{}) {
+		query = "?" + plan.Query()
+	}
+	resp, err := http.Post("http://"+p.Address+path+query, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return a
@@ -141,6 +145,12 @@ func TestAnswerLogAndPlan(t *testing.T) {
 		}
 		if end := q.FirstNs + 6*q.StepNs + 30*ms; a.rest[0].at < end {
 			t.Errorf("the end came %d ns too early", end-a.rest[0].at)
+		}
+		if n == 1 { // the plan may also begin the path
+			b := ask(t, p, "/"+Plan{Events: 3, Gap: time.Millisecond}.Query()+path, body, Plan{})
+			if _, err := p.Report(); err != nil || len(b.events) != 3 {
+				t.Errorf("%d events of a plan in the path, %v", len(b.events), err)
+			}
 		}
 		if a.rest[0].Choices[0].Finish != "length" || a.rest[1].Usage == nil || a.rest[1].Usage.Output != 7 || a.rest[1].Usage.Prompt != len(body) {
 			t.Errorf("the end is %+v", a.rest)

@@ -50,6 +50,9 @@ func parseRequest(b []byte) (a request, n int, err error) {
 	}
 	a.method = words[0]
 	a.path, a.query, _ = strings.Cut(words[1], "?")
+	if first, rest, ok := strings.Cut(strings.TrimPrefix(a.path, "/"), "/"); ok && a.query == "" && strings.Contains(first, "=") {
+		a.path, a.query = "/"+rest, first // for clients that take a base URL alone: /gap=10ms&events=5/v1/completions
+	}
 	a.body = rest[:length]
 	a.chat = strings.HasSuffix(a.path, "/chat/completions")
 	a.usage = bytes.Contains(a.body, []byte(`include_usage":true`)) || bytes.Contains(a.body, []byte(`include_usage": true`))

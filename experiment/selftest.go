@@ -43,7 +43,7 @@ func Selftest(ctx context.Context, o SelftestOptions) (*report.Selftest, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &report.Selftest{Schema: report.SelftestSchemaName, Tool: metrics.Tool{Name: "fermata", Version: o.Version}, Quick: o.Quick, Machine: machineOf(rig)}
+	s := &report.Selftest{Schema: report.SelftestSchemaName, Tool: metrics.Tool{Name: "fermata", Version: o.Version}, Quick: o.Quick, Machine: MachineOf(rig)}
 	err = offerTrials(ctx, rig, s, o)
 	if cerr := rig.Close(); err == nil {
 		err = cerr
@@ -55,7 +55,8 @@ func Selftest(ctx context.Context, o SelftestOptions) (*report.Selftest, error) 
 	return s, nil
 }
 
-func machineOf(rig *Rig) report.Machine {
+// MachineOf is the machine that a rig stands on.
+func MachineOf(rig *Rig) report.Machine {
 	kernel, processor := describeMachine()
 	m := report.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernel, Processor: processor, Cores: hostCores()}
 	if rig.Beacon.Cores {

@@ -39,6 +39,7 @@ type Taken struct {
 	SpanNs     int64  // … this much later
 	Transport  string // that was used
 	Marks      []Mark
+	Peak       int64  // most memory that it had, files that it mapped included, in bytes; -1 where the system does not say
 	Failure    string // why there is no recording
 }
 
@@ -105,7 +106,7 @@ func (t *Trial) take(ctx context.Context) (taken Taken, err error) {
 	}
 	end, err := load.Run(ctx, nil, job)
 	marks.end()
-	taken.Marks = marks.all
+	taken.Marks, taken.Peak = marks.all, peakMemory()
 	now := time.Now()
 	taken.SpanNs = clock.At(now)
 	taken.DriftNs = now.UnixNano() - taken.ZeroWallNs - taken.SpanNs

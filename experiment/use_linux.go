@@ -33,6 +33,15 @@ func ownUse() (cpuNs, memory int64) {
 	return cpuNs, memory
 }
 
+// peakMemory is the most memory that this process had, in bytes.
+func peakMemory() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return -1
+	}
+	return u.Maxrss << 10
+}
+
 func kernelVersion() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

@@ -123,7 +123,7 @@ var selftestKeys = map[string]string{
 	"Selftest.highest_valid_events_per_s":  "The highest load that was not void. Absent where all were.",
 	"Machine.server_cores":                 "Processor cores that the server was kept to. Absent where the system has no such thing.",
 	"Machine.client_cores":                 "Processor cores of the client.",
-	"Machine.server_realtime":              "The server ran ahead of everything else (SCHED_FIFO).",
+	"Machine.server_realtime":              "The server ran ahead of everything else (SCHED_RR).",
 	"SelftestStep.events_per_s_asked":      "Streams × events a second and stream.",
 	"SelftestStep.events_per_s":            "What the server really sent.",
 	"SelftestStep.failed":                  "Requests that did not end well.",

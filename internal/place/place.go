@@ -10,7 +10,7 @@ import (
 // A Place is where a process runs. The zero value is anywhere.
 type Place struct {
 	Cores    []int // it is kept to these
-	Realtime bool  // ahead of everything else (SCHED_FIFO), where this user may
+	Realtime bool  // ahead of everything else (SCHED_RR), where this user may
 }
 
 // Start starts cmd at p and says whether it has what p asks for: some systems have

@@ -3,8 +3,8 @@ package place
 import "golang.org/x/sys/unix"
 
 const (
-	fifo     = 1
-	priority = 50 // in the middle of what SCHED_FIFO has
+	roundRobin = 2  // SCHED_RR: as SCHED_FIFO, but threads of one priority take turns
+	priority   = 50 // in the middle of what it has
 )
 
 // Cores are those that this process may use.
@@ -32,7 +32,7 @@ func (p Place) enter() (cores, realtime bool) {
 		cores = unix.SchedSetaffinity(0, &set) == nil
 	}
 	if p.Realtime {
-		realtime = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: fifo, Priority: priority}, 0) == nil
+		realtime = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: roundRobin, Priority: priority}, 0) == nil
 	}
 	return cores, realtime
 }

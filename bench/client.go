@@ -1,0 +1,3 @@
+package main
+
+func (b *bench) client() error { return nil }
