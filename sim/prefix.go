@@ -34,12 +34,8 @@ func (c *cache) hold(b *block) (idle bool) {
 	return true
 }
 
-// name makes a block that somebody holds known by its key. It is nil where
-// another one has that key.
+// name makes a block that somebody holds known by its key, which no other has.
 func (c *cache) name(key uint64) *block {
-	if c.blocks[key] != nil {
-		return nil
-	}
 	b := c.spare
 	if b == nil {
 		b = &block{}
@@ -138,15 +134,20 @@ func (m *memory) costs(chain []*block, tokens int) int {
 	return n
 }
 
-// remember names the blocks of s that are full by now.
+// remember names the blocks of s that are full by now. Where another sequence
+// computed the same, that copy is held and the own one given back, as a radix
+// tree does.
 func (m *memory) remember(s *sequence) {
 	if m.cache == nil {
 		return
 	}
 	for i := len(s.named); i < min(s.computed/m.blockSize, s.blocks); i++ {
-		b := m.cache.name(s.key(i, m.blockSize))
+		key := s.key(i, m.blockSize)
+		b := m.cache.blocks[key]
 		if b == nil {
-			return // another sequence computed the same: this copy has no name
+			b = m.cache.name(key)
+		} else if !m.cache.hold(b) {
+			m.free++
 		}
 		s.named = append(s.named, b)
 	}
