@@ -50,6 +50,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := chooseTransport(s, all); err != nil {
+		return nil, err
+	}
 	prompts, arrivals, err := open(s)
 	if err != nil {
 		return nil, err
@@ -191,7 +194,7 @@ func (t *target) prepareUntil(ctx context.Context, stop <-chan struct{}, prompts
 // prepare finds out what the server is and takes.
 func (t *target) prepare(ctx context.Context, prompts *workload.Workload) error {
 	clock := wire.NewClock()
-	tr := wire.NewHTTP(clock)
+	tr := t.choice.New(clock)
 	defer tr.Close()
 	if err := t.awaitReady(ctx, tr, clock); err != nil {
 		return err
@@ -247,7 +250,7 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	job := load.Job{
 		Budget:  budget,
 		Options: s.Load, Schedule: arrivals, Record: rec, Targets: whom, Route: route,
-		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
+		Transport: all[0].choice.New,
 		KeepText:  s.Record.KeepText, Secrets: all[0].secrets,
 		SlowNs: int64(s.Judging.Slow), Seed: s.Seed,
 		Started: func(c wire.Clock) {

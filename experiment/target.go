@@ -42,8 +42,9 @@ type target struct {
 	options dialect.Options
 	models  []string // that the server lists
 	labels  map[string]string
-	probes  int      // sent so far
-	gaveUp  []string // what was left out because the server refused it
+	probes  int         // sent so far
+	gaveUp  []string    // what was left out because the server refused it
+	choice  wire.Choice // of the transport; the same for all targets of a run
 	say     func(format string, args ...any)
 }
 

@@ -112,6 +112,7 @@ func labelsOf(s *spec.Run, all []*target) map[string]string {
 			labels[label] = value
 		}
 	}
+	labels["transport"], labels["transport_why"] = all[0].choice.Name, all[0].choice.Why
 	maps.Copy(labels, s.Labels)
 	return labels
 }

@@ -89,6 +89,11 @@ func (t *Trial) take(ctx context.Context) (taken Taken, err error) {
 	if err != nil {
 		return taken, err
 	}
+	choice, err := wire.Choose(t.Transport, wire.Options{}, t.URL)
+	if err != nil {
+		return taken, err
+	}
+	taken.Transport = choice.Name
 	var clock wire.Clock
 	var marks marker
 	marks.mark(0)
@@ -98,7 +103,7 @@ func (t *Trial) take(ctx context.Context) (taken Taken, err error) {
 			URL: t.URL, Dialect: d, Prompts: asks{int32(t.Plan.Events)},
 			Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "Accept-Encoding": {"identity"}},
 		},
-		Transport: func(c wire.Clock) wire.Transport { taken.Transport = "compatible"; return wire.NewHTTP(c) },
+		Transport: choice.New,
 		Started: func(c wire.Clock) {
 			clock, taken.ZeroWallNs = c, c.ZeroWallNs()
 			marks.start(c)

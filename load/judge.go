@@ -211,6 +211,7 @@ func (a *answer) dialectWhole() *dialect.Answer { return a.dialect.Whole(a.statu
 func isBroken(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection") ||
+		strings.Contains(err.Error(), "unexpected EOF reading trailer") ||
 		strings.Contains(err.Error(), "use of closed network connection")
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -204,8 +205,18 @@ func job(t *testing.T, url string, record Recorder, when schedule.Options) Job {
 			Prompts: prompts, Dialect: chat(t, dialect.Options{Model: "m"}), URL: url,
 			Header: http.Header{"Content-Type": {"application/json"}, "Accept-Encoding": {"identity"}},
 		},
-		Transport: func(c wire.Clock) wire.Transport { return wire.NewHTTP(c) },
+		Transport: transport(t, url),
 	}
+}
+
+// transport is what a run would choose; FERMATA_TRANSPORT asks for one by name.
+func transport(t *testing.T, url string) func(wire.Clock) wire.Transport {
+	t.Helper()
+	choice, err := wire.Choose(os.Getenv("FERMATA_TRANSPORT"), wire.Options{}, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return choice.New
 }
 
 func chat(t *testing.T, o dialect.Options) dialect.Dialect {

@@ -152,6 +152,7 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	r.offer(ahead)
 	r.awaitAnswers()
 	r.stopSending("")
+	r.transport.Halt()
 	for range ahead { // until nobody draws from the schedule any more
 	}
 	r.cutAll(errStopped) // what is left belongs to no measured phase, or was told to end
@@ -176,7 +177,9 @@ func (r *run) offer(ahead <-chan prepared) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // its sleeps are the system's
+		if converse || r.lead() == 0 {
+			runtime.LockOSThread() // its sleeps are the system's
+		}
 		if converse {
 			r.paceTalks(ahead)
 		} else {
@@ -203,7 +206,7 @@ func (r *run) pace(ahead <-chan prepared) {
 			if p.at.Phase != schedule.Drain {
 				return r.halted()
 			}
-			if r.closed.Load() == nil || r.closedBy(r.clock.Now()) {
+			if r.closed.Load() == nil || r.closedBy(r.clock.Now()+int64(r.lead())) {
 				r.startDrain() // this one follows every measured request
 			}
 			return r.halted() || r.drained() || r.draining.Load() && r.Schedule.Quiet()
@@ -217,10 +220,19 @@ func (r *run) pace(ahead <-chan prepared) {
 	r.startDrain()
 }
 
+// lead is how long before they are due requests go to the transport: not at all
+// where they may have to wait for a place.
+func (r *run) lead() time.Duration {
+	if r.room != nil {
+		return 0
+	}
+	return r.transport.Lead()
+}
+
 // waitFor waits for a due time: to the microsecond, or, where the transport does
 // that, until it is to be told.
 func (r *run) waitFor(due int64, over func() bool) {
-	lead := r.transport.Lead()
+	lead := r.lead()
 	if lead == 0 {
 		r.clock.WaitUntil(due, over)
 		return
@@ -372,7 +384,9 @@ func (r *run) stopSending(why string) {
 			r.haltWhy.Store(&why)
 		}
 		close(r.halt)
-		r.transport.Halt()
+		if why != "" {
+			r.transport.Halt()
+		}
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"fermata/internal/conf"
 	"fermata/metrics"
 	"fermata/schedule"
+	"fermata/wire"
 )
 
 // zeros finds zeros that somebody wrote where 0 is the sign that nothing was
@@ -109,6 +110,12 @@ func (t *Target) check() []conf.Problem {
 		found.add("api", "must be chat or completions, not %q", t.API)
 	case u != nil && t.API != "" && endpointSuffix(strings.TrimRight(u.Path, "/")) != "" && t.API != impliedAPI(t.URL):
 		found.add("api", "is %s, but the URL ends in %s; change one of them", t.API, endpointSuffix(strings.TrimRight(u.Path, "/")))
+	}
+	switch {
+	case t.Transport != "" && t.Transport != wire.FastName && t.Transport != wire.CompatibleName:
+		found.add("transport", "must be fast or compatible, not %q", t.Transport)
+	case t.Transport == wire.FastName && u != nil && u.Scheme != "http":
+		found.add("transport", "is fast, which speaks plain http:// only; leave it out, or give compatible")
 	}
 	if t.APIKeyEnv != "" && !variableName.MatchString(t.APIKeyEnv) {
 		// The value is not repeated: it may well be the key.

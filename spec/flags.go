@@ -31,6 +31,7 @@ func Flags() []Flag {
 	return []Flag{
 		{"model", "target.model", Text, "`NAME` of the model to ask"},
 		{"api", "target.api", Text, "`API` to ask by: chat or completions"},
+		{"transport", "target.transport", Text, "`TRANSPORT` to reach the server by: fast (plain http://, Linux) or compatible (anything); by itself fast where it can be"},
 		{"api-key-env", "target.api_key_env", Text, "environment `VARIABLE` that holds the API key"},
 		{"header", "target.headers", Many, "header to send, as `\"Name: value\"`"},
 

@@ -49,6 +49,7 @@ type Run struct {
 type Target struct {
 	URL             string `yaml:"url"` // base (http://h:1), up to /v1, or the endpoint's full path
 	dialect.Options `yaml:",inline"`
+	Transport       string `yaml:"transport"` // fast or compatible; default by what the server needs
 
 	APIKeyEnv  string            `yaml:"api_key_env"`  // environment variable that holds the key
 	APIKeyFile string            `yaml:"api_key_file"` // file that holds the key and nothing else

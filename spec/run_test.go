@@ -142,6 +142,7 @@ var roundTrip = map[string]string{
 	"target.url":             "https://api.example.com/v1",
 	"target.model":           "1.10",
 	"target.api":             "completions",
+	"target.transport":       "compatible",
 	"target.body":            "{temperature: 0.5, stop: [\"1\", x], n: 1, deep: {yes: true, none: null}}",
 	"target.api_key_env":     "KEY",
 	"target.api_key_file":    "key.txt",

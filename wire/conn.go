@@ -88,6 +88,21 @@ func (c *conn) begin(tls bool, after func()) *turn {
 	return c.turn
 }
 
+// longBody is the most that is taken to fit into a socket's buffer.
+const longBody = 32 << 10
+
+// forgoTransmits has the kernel tell no times of sending any more. It tells them
+// through the error queue, and the runtime takes a socket that has something
+// there, and room for nothing else, for broken.
+func (c *conn) forgoTransmits() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stamps.transmit {
+		c.stamps.transmit = false
+		_ = c.raw.Control(func(fd uintptr) { _ = askForStamps(int(fd), false) })
+	}
+}
+
 // join makes a new request one of many on the connection, as HTTP/2 has them.
 func (c *conn) join() *turn {
 	c.mu.Lock()

@@ -92,7 +92,7 @@ func (h *HTTP) dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Exchange implements Transport.
 func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
-	x := &exchange{clock: h.clock, sink: sink, step: recording.AtConnect, many: h.inner.Protocols.HTTP2()}
+	x := &exchange{clock: h.clock, sink: sink, step: recording.AtConnect, many: h.inner.Protocols.HTTP2(), long: len(req.Body) > longBody}
 	hr, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, x.hooks()), req.Method, req.URL, bytes.NewReader(req.Body))
 	if err != nil {
 		return x.fail(recording.AtConnect, err)
@@ -136,6 +136,7 @@ type exchange struct {
 	connected recording.Maybe[int64]
 	sent      recording.Maybe[int64]
 	many      bool // others share the connection: HTTP/2
+	long      bool // the body may not fit into the socket at once
 	flushing  bool // the request is written but for net/http's buffer
 	told      bool
 	sinkErr   error
@@ -150,6 +151,9 @@ func (x *exchange) hooks() *httptrace.ClientTrace {
 			defer x.mu.Unlock()
 			x.step, x.flushing = recording.AtSend, false
 			conn := below(info.Conn)
+			if x.long {
+				conn.forgoTransmits()
+			}
 			x.connected = recording.Maybe[int64]{}
 			if !info.Reused {
 				x.connected = recording.Some(conn.stood)

@@ -1,0 +1,143 @@
+package wire
+
+import (
+	"sync"
+
+	"fermata/recording"
+)
+
+// A decoder tells the followers of a loop's calls what the loop has logged, in the
+// log's order, on a goroutine of its own. What the bytes mean is found there, off
+// the timed path.
+type decoder struct {
+	loop  *loop
+	slots slots
+	woken chan struct{}
+	over  chan struct{} // closed when the loop logs nothing more
+	done  chan struct{}
+}
+
+func newDecoder(l *loop) *decoder {
+	return &decoder{loop: l, woken: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{})}
+}
+
+// wake has it look at the log. It never waits.
+func (d *decoder) wake() {
+	select {
+	case d.woken <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+func (d *decoder) run() {
+	defer close(d.done)
+	for {
+		select {
+		case <-d.woken:
+			d.loop.log.each(d.take)
+		case <-d.over:
+			d.loop.log.each(d.take)
+			return
+		}
+	}
+}
+
+// take tells one entry of the log.
+func (d *decoder) take(e *entry, b *block) {
+	c := d.slots.at(e.slot)
+	if e.kind == wasEnd {
+		d.slots.free(e.slot)
+		c.tellEnd()
+		return
+	}
+	if c.wrong != nil {
+		return // nobody wants to hear the rest
+	}
+	var err error
+	switch e.kind {
+	case wasDue:
+		err = c.follower.Due()
+	case wasSent:
+		err = c.follower.Sent(e.stamp.At, e.connected())
+	case wasRead:
+		err = c.tellRead(e, b)
+	}
+	if err != nil {
+		c.wrong = err
+		c.Cut(err)
+	}
+}
+
+// connected is when a call's connection was made, if it was made for it.
+func (e *entry) connected() recording.Maybe[int64] {
+	return recording.Maybe[int64]{V: e.stamp.EarlierNs, OK: e.fresh}
+}
+
+func (c *call) tellRead(e *entry, b *block) error {
+	if e.head > 0 || e.apart {
+		text := b.bytes[e.at : e.at+e.head]
+		if e.apart {
+			text = c.part
+		}
+		h, err := headers(text)
+		if err != nil {
+			c.atHead = true
+			return err
+		}
+		at := e.stamp
+		at.ErrorNs = at.EarlierNs
+		if err := c.follower.Head(c.frame.status, h, at); err != nil {
+			return err
+		}
+	}
+	if e.data == 0 {
+		return nil
+	}
+	return c.follower.Data(b.bytes[e.from:e.from+e.data], e.stamp)
+}
+
+// tellEnd tells the result. What its follower, or a bad head, found wrong comes
+// before what the loop made of the rest.
+func (c *call) tellEnd() {
+	r := c.result
+	if c.wrong != nil {
+		r.Err, r.Step = c.wrong, recording.AtMidStream
+		if c.atHead {
+			r.Step = recording.AtHeaders
+		}
+	}
+	c.follower.End(r)
+}
+
+// slots are the numbers by which a log without pointers names calls.
+type slots struct {
+	mu     sync.Mutex
+	calls  []*call
+	vacant []uint32
+}
+
+func (s *slots) take(c *call) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.vacant); n > 0 {
+		i := s.vacant[n-1]
+		s.vacant = s.vacant[:n-1]
+		s.calls[i] = c
+		return i
+	}
+	s.calls = append(s.calls, c)
+	return uint32(len(s.calls) - 1)
+}
+
+func (s *slots) at(i uint32) *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[i]
+}
+
+func (s *slots) free(i uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[i] = nil
+	s.vacant = append(s.vacant, i)
+}

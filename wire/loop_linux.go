@@ -1,0 +1,594 @@
+package wire
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	dozeMost    = 500_000    // ns: a longer raw sleep would hold the runtime up
+	sweepLeast  = 100_000    // ns between sweeps, at least …
+	sweepMost   = 1_000_000  // … and at most
+	measured    = 16_000_000 // ns over which the gap between reads is averaged
+	decodeMost  = 10_000_000 // ns that the decoder may be behind before it is woken
+	sendsAtOnce = 32
+	readsAtOnce = 8
+)
+
+// A loop is one thread that moves the bytes of its connections. Its methods run
+// on that thread but for start, post and close.
+//
+// A turn takes notes, sends what is due, reads every socket that has something,
+// and rests until the next sweep or due time. It rests although sockets may become
+// readable: the kernel stamps what arrives, so that reading every millisecond
+// costs a fifth of waking for each event and loses nothing.
+type loop struct {
+	clock   Clock
+	stamps  stamps
+	meter   *meter
+	longest atomic.Int64 // turn, ns, since somebody asked
+	epoll   int
+	bell    int // rings the loop out of a rest
+	files   [2]unix.PollFd
+	active  atomic.Int64 // calls
+
+	mu     sync.Mutex
+	notes  []note
+	posted atomic.Bool
+	asleep atomic.Bool
+
+	move    *mover
+	log     *spool
+	decoder *decoder
+	done    chan struct{}
+
+	taken   []note
+	dues    dues
+	links   []*link
+	vacant  []*link
+	pools   map[*peer]*pool
+	behind  []*link // with data left in the socket
+	unsure  []*call // sent, but the kernel has not said when
+	busy    int     // links with a call
+	opening int     // of them, connecting
+	halted  int64   // what is due later is withdrawn; 0: not halted
+	closing bool
+	spin    int64 // ns before a due time from which to spin
+	events  [256]unix.EpollEvent
+
+	turned  int64 // the turn began
+	began   int64 // the sweep
+	swept   int64 // when the last complete sweep but this began
+	ahead   int64 // of the wall clock before ours, at the sweep
+	period  int64 // between sweeps
+	reads   int   // since counted
+	counted int64
+	unread  bool // something was logged since the decoder was woken
+	ended   bool // a call ended since then
+	woken   int64
+}
+
+// A note is what others tell a loop.
+type note struct {
+	what notice
+	call *call
+	err  error
+}
+
+type notice uint8
+
+const (
+	startCall notice = iota
+	cutCall
+	haltAll
+	closeLoop
+)
+
+// A link is a connection.
+type link struct {
+	id     uint64 // place in links, and how often that was used
+	fd     int
+	peer   *peer
+	call   *call // nil while it is kept
+	addr   int   // which of the peer's addresses
+	stood  int64 // when it was connected; 0 before
+	kept   bool  // it has served a call before
+	behind bool  // a read left data in the socket
+	sent   uint32
+	segs   segments
+	at     int64 // latest stamp
+	lo     int64 // the queue was empty then or later
+}
+
+// A pool holds a peer's kept connections, the last used one last.
+type pool struct{ links []*link }
+
+func newLoop(clock Clock, s stamps, m *meter) (*loop, error) {
+	l := &loop{clock: clock, stamps: s, meter: m, move: newMover(), log: newSpool(), pools: map[*peer]*pool{}, done: make(chan struct{}), period: sweepMost}
+	var err error
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("making an epoll: %w", err)
+	}
+	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		unix.Close(l.epoll)
+		return nil, fmt.Errorf("making an eventfd: %w", err)
+	}
+	l.files = [2]unix.PollFd{{Fd: int32(l.bell), Events: unix.POLLIN}, {Fd: int32(l.epoll), Events: unix.POLLIN}}
+	if runtime.NumCPU() > 1 {
+		l.spin = spinNs
+	}
+	l.decoder = newDecoder(l)
+	return l, nil
+}
+
+// start runs the loop and its decoder until close.
+func (l *loop) start() {
+	go l.decoder.run()
+	go func() {
+		defer close(l.done)
+		runtime.LockOSThread()                             // and the thread ends with the loop
+		keepPunctual()
+		l.run()
+		close(l.decoder.over)
+	}()
+}
+
+// close ends the loop and what is left of its calls.
+func (l *loop) close() {
+	l.post(note{what: closeLoop})
+	<-l.done
+	<-l.decoder.done
+	l.shut()
+}
+
+// shut gives the loop's files back.
+func (l *loop) shut() {
+	unix.Close(l.epoll)
+	unix.Close(l.bell)
+}
+
+// post leaves a note, and wakes the loop if it rests.
+func (l *loop) post(n note) {
+	l.mu.Lock()
+	l.notes = append(l.notes, n)
+	l.posted.Store(true)
+	l.mu.Unlock()
+	if l.asleep.Swap(false) {
+		one := [8]byte{1}
+		_, _ = unix.Write(l.bell, one[:])
+	}
+}
+
+func (l *loop) run() {
+	for !l.closing || l.busy > 0 {
+		l.turned = l.clock.Now()
+		if l.posted.Load() {
+			l.takeNotes()
+		}
+		l.sendDue()
+		l.sweep()
+		l.publish()
+		l.count()
+		l.rest()
+	}
+	for _, k := range l.links {
+		if k.fd >= 0 {
+			l.drop(k)
+		}
+	}
+	l.publish()
+}
+
+// count notes how long a turn took.
+func (l *loop) count() {
+	turn := l.clock.Now() - l.turned
+	if turn > l.longest.Load() {
+		l.longest.Store(turn)
+	}
+}
+
+func (l *loop) takeNotes() {
+	l.mu.Lock()
+	l.taken, l.notes = l.notes, l.taken[:0]
+	l.posted.Store(false)
+	l.mu.Unlock()
+	for i, n := range l.taken {
+		switch n.what {
+		case startCall:
+			l.dues.push(n.call)
+		case cutCall:
+			l.cut(n.call, n.err)
+		case haltAll:
+			l.halted = l.clock.Now()
+		case closeLoop:
+			l.closing = true
+			for len(l.dues) > 0 {
+				l.cut(l.dues[0], net.ErrClosed)
+			}
+			for _, k := range l.links {
+				if k.call != nil {
+					l.fail(k.call, net.ErrClosed)
+				}
+			}
+		}
+		l.taken[i] = note{}
+	}
+	if l.halted > 0 {
+		l.withdraw()
+	}
+}
+
+// withdraw takes back what was neither due when it was handed over nor when the
+// run was halted.
+func (l *loop) withdraw() {
+	for i := 0; i < len(l.dues); {
+		c := l.dues[i]
+		if c.due <= max(l.halted, c.made) {
+			i++
+			continue
+		}
+		l.dues.remove(c) // what takes its place is looked at next, or is due sooner than what was
+		c.result = Result{End: l.clock.Now(), Err: ErrWithdrawn}
+		c.slot = l.decoder.slots.take(c)
+		l.finish(c)
+	}
+}
+
+// sendDue begins the calls whose time has come.
+func (l *loop) sendDue() {
+	for range sendsAtOnce {
+		if len(l.dues) == 0 || l.dues[0].due > l.clock.Now() {
+			return
+		}
+		l.begin(l.dues.pop())
+	}
+}
+
+// sweep reads every socket that has something.
+func (l *loop) sweep() {
+	t := time.Now()
+	l.began = l.clock.At(t)
+	l.ahead = t.UnixNano() - l.began
+	waiting := l.behind
+	l.behind = l.behind[len(l.behind):]
+	for _, k := range waiting {
+		if k.behind && k.call != nil {
+			l.hear(k, true)
+		}
+	}
+	for {
+		n := look(l.epoll, l.events[:])
+		for i := range l.events[:n] {
+			ev := &l.events[i]
+			id := uint64(uint32(ev.Fd)) | uint64(uint32(ev.Pad))<<32
+			if k := l.links[uint32(id)]; k.id == id && k.fd >= 0 {
+				l.serve(k, ev.Events)
+			}
+			if i&15 == 15 {
+				l.sendDue()
+			}
+		}
+		if n < len(l.events) {
+			break
+		}
+	}
+	l.swept = l.began
+	if len(l.unsure) > 0 {
+		l.askAgain()
+	}
+	if l.began-l.counted > measured {
+		l.pace()
+	}
+}
+
+// pace chooses how often to sweep: four times in the gap between the reads of one
+// stream, on average.
+func (l *loop) pace() {
+	l.period = sweepMost
+	if l.reads > 0 {
+		l.period = min(sweepMost, max(sweepLeast, (l.began-l.counted)*int64(l.busy)/int64(l.reads)/4))
+	}
+	l.reads, l.counted = 0, l.began
+}
+
+// publish shows the decoder what was logged, and wakes it where something ended or
+// it has slept long enough.
+func (l *loop) publish() {
+	if !l.unread {
+		return
+	}
+	l.log.publish()
+	if now := l.began; l.ended || now-l.woken > decodeMost {
+		l.unread, l.ended, l.woken = false, false, now
+		l.decoder.wake()
+	}
+}
+
+// rest sleeps until the next sweep, a due time or a note. The last stretch before
+// a due time is spun, as sleeps end late.
+func (l *loop) rest() {
+	if len(l.behind) > 0 {
+		return
+	}
+	if l.busy == 0 && len(l.dues) == 0 && !l.closing {
+		l.park()
+		return
+	}
+	files := l.files[:1]
+	if l.opening > 0 || !l.stamps.receive { // a user's time would be late by the rest
+		files = l.files[:2]
+	}
+	for {
+		now := l.clock.Now()
+		until, due := l.began+l.period, int64(1<<62)
+		if len(l.dues) > 0 {
+			due = l.dues[0].due
+		}
+		left := min(until, due-l.spin) - now
+		if left < 2000 {
+			for due <= until && now < due && due-now <= l.spin {
+				now = l.clock.Now()
+			}
+			return
+		}
+		l.asleep.Store(true)
+		if !l.posted.Load() {
+			doze(files, min(left, dozeMost))
+		}
+		l.asleep.Store(false)
+		if files[0].Revents != 0 {
+			l.hush()
+			return
+		}
+		if l.posted.Load() || len(files) > 1 && files[1].Revents != 0 {
+			return
+		}
+	}
+}
+
+// park waits for a note for as long as it takes, as a goroutine should.
+func (l *loop) park() {
+	if l.unread {
+		l.unread, l.ended, l.woken = false, false, l.began
+		l.decoder.wake()
+	}
+	l.asleep.Store(true)
+	if !l.posted.Load() {
+		_, _ = unix.Poll(l.files[:1], -1) // an early return is followed by a turn
+	}
+	l.asleep.Store(false)
+	l.hush()
+	l.sweep() // some kept connections may have been closed meanwhile
+}
+
+// hush stops the bell.
+func (l *loop) hush() {
+	var b [8]byte
+	unix.RawSyscall(unix.SYS_READ, uintptr(l.bell), uintptr(bytesAt(b[:])), 8)
+}
+
+// begin gives a call that is due its connection: a kept one, else a new one.
+func (l *loop) begin(c *call) {
+	l.enter(c)
+	if c.unfit != nil {
+		l.fail(c, c.unfit)
+		return
+	}
+	if k := l.takeKept(c.to); k != nil {
+		k.call, c.link, c.state = c, k, sending
+		l.busy++
+		l.push(k)
+		return
+	}
+	l.connect(c, 0)
+}
+
+// takeKept is a kept connection to p that still stands; nil if there is none.
+func (l *loop) takeKept(p *peer) *link {
+	pool := l.pools[p]
+	if pool == nil {
+		return nil
+	}
+	for n := len(pool.links); n > 0; n = len(pool.links) {
+		k := pool.links[n-1]
+		pool.links = pool.links[:n-1]
+		if k.peer == p && k.fd >= 0 && k.call == nil && k.kept {
+			return k
+		}
+	}
+	return nil
+}
+
+// connect opens a new connection for a call, to the peer's address number addr or
+// one after that.
+func (l *loop) connect(c *call, addr int) {
+	c.state = connecting
+	for {
+		a := &c.to.addrs[addr]
+		fd, _, errno := openSocket(a)
+		if errno == 0 {
+			l.attach(c, fd, addr)
+			return
+		}
+		if addr++; addr == len(c.to.addrs) || isNoRoom(errno) {
+			l.fail(c, dialError(a, errno))
+			return
+		}
+	}
+}
+
+func dialError(a *address, errno unix.Errno) error {
+	err := error(&net.OpError{Op: "dial", Net: "tcp", Addr: a.net, Err: os.NewSyscallError("connect", errno)})
+	if isNoRoom(errno) {
+		return &ErrNoRoom{err}
+	}
+	return err
+}
+
+// isNoRoom says that it was this machine that had no room for a connection.
+func isNoRoom(errno unix.Errno) bool {
+	switch errno {
+	case unix.EMFILE, unix.ENFILE, unix.EADDRNOTAVAIL, unix.ENOMEM, unix.ENOBUFS:
+		return true
+	}
+	return false
+}
+
+// attach makes fd the connection of a call, and sends if it stands already.
+func (l *loop) attach(c *call, fd, addr int) {
+	k := l.newLink()
+	k.fd, k.peer, k.addr, k.call, c.link = fd, c.to, addr, c, k
+	l.busy++
+	l.opening++
+	if l.stamps.receive {
+		_ = askForStamps(fd, l.stamps.transmit) // without them stamps are user time
+	}
+	if errno := watchSocket(l.epoll, fd, k.id); errno != 0 {
+		l.fail(c, &ErrNoRoom{os.NewSyscallError("epoll_ctl", errno)})
+		return
+	}
+	l.push(k)
+}
+
+func (l *loop) newLink() *link {
+	if n := len(l.vacant); n > 0 {
+		k := l.vacant[n-1]
+		l.vacant = l.vacant[:n-1]
+		*k = link{id: k.id + 1<<32}
+		return k
+	}
+	k := &link{id: uint64(len(l.links))}
+	l.links = append(l.links, k)
+	return k
+}
+
+// drop closes a connection.
+func (l *loop) drop(k *link) {
+	closeSocket(k.fd)
+	k.fd, k.call = -1, nil
+	l.vacant = append(l.vacant, k)
+}
+
+// release takes the connection from its call and keeps it, if it may be used again.
+func (l *loop) release(c *call, keep bool) {
+	k := c.link
+	if k == nil {
+		return
+	}
+	c.link, k.call = nil, nil
+	l.busy--
+	if k.stood == 0 {
+		l.opening--
+	}
+	if !keep {
+		l.drop(k)
+		return
+	}
+	k.kept, k.behind = true, false
+	p := l.pools[k.peer]
+	if p == nil {
+		p = &pool{}
+		l.pools[k.peer] = p
+	}
+	p.links = append(p.links, k)
+}
+
+// serve looks after a connection of which the epoll reported something.
+func (l *loop) serve(k *link, events uint32) {
+	c := k.call
+	gone := events&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
+	if c == nil { // a kept one: it has nothing to say but that it is closed
+		if events&unix.EPOLLIN != 0 || gone {
+			l.drop(k)
+		} else if events&unix.EPOLLERR != 0 {
+			_, _ = l.move.transmitted(k.fd, 0) // a stamp that nobody waits for any more
+		}
+		return
+	}
+	if c.wrote < c.length() && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		l.push(k)
+		if k.call != c {
+			return
+		}
+	}
+	if events&unix.EPOLLIN != 0 || gone {
+		l.hear(k, gone)
+	}
+}
+
+// push sends what the socket takes.
+func (l *loop) push(k *link) {
+	c := k.call
+	for c.wrote < c.length() {
+		before := l.clock.Now()
+		n, errno := l.move.send(k.fd, c.head, c.body, c.wrote)
+		switch {
+		case errno == unix.EAGAIN:
+			return
+		case errno != 0 && k.stood == 0:
+			l.tryNext(c, errno)
+			return
+		case errno != 0:
+			l.sendFailed(k, &net.OpError{Op: "write", Net: "tcp", Addr: k.peer.addrs[k.addr].net, Err: os.NewSyscallError("sendmsg", errno)})
+			return
+		}
+		if k.stood == 0 {
+			k.stood, k.lo = before, before
+			l.opening--
+			c.state, c.result.Connected = sending, some(before)
+		}
+		c.wrote, c.last, k.sent = c.wrote+n, before, k.sent+uint32(n)
+	}
+	if c.state == sending {
+		c.state = hearing
+	}
+	if !l.tellSent(c, false) {
+		l.unsure = append(l.unsure, c)
+	}
+}
+
+// tryNext tries the peer's next address where a connection could not be made.
+func (l *loop) tryNext(c *call, errno unix.Errno) {
+	addr := c.link.addr
+	l.release(c, false)
+	if addr+1 < len(c.to.addrs) && !isNoRoom(errno) {
+		l.connect(c, addr+1)
+		return
+	}
+	l.fail(c, dialError(&c.to.addrs[addr], errno))
+}
+
+// sendFailed hears out what a server said before it stopped listening.
+func (l *loop) sendFailed(k *link, err error) {
+	c := k.call
+	if l.anew(c) {
+		return
+	}
+	c.deaf = err
+	l.hear(k, true)
+	if k.call == c { // nothing more to hear, and it has not ended
+		l.fail(c, err)
+	}
+}
+
+// anew sends a call again, on a new connection, where a kept one turns out to be
+// closed before a byte of the answer came. Some servers close after each stream
+// although they promise to keep the connection, and whoever asks at once loses that
+// race. On a new connection nothing is sent twice.
+func (l *loop) anew(c *call) bool {
+	if !c.link.kept || c.reads > 0 || c.again {
+		return false
+	}
+	l.release(c, false)
+	c.again, c.told, c.wrote = true, false, 0
+	c.result = Result{}
+	l.connect(c, 0)
+	return true
+}
