@@ -364,6 +364,12 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 	r.Tool = metrics.Tool{Name: "fermata", Version: version}
 	r.Run = metrics.Run{Name: s.Name, Labels: meta.Labels, Interrupted: meta.Interrupted}
 	r.Run.Target, r.Run.Model = whomAsked(s)
+	if s.Simulated != "" {
+		r.Run.Target = "simulated: " + s.Simulated
+	}
+	if r.Simulation, err = simulationOf(meta); err != nil {
+		return nil, fmt.Errorf("judging %s: %w", dir, err)
+	}
 	if meta.RunYAML != "" {
 		r.Run.Seed = &s.Seed
 	}

@@ -40,16 +40,17 @@ type series struct {
 	requests     int64
 	over         []int64
 	extra        []int64 // further ranks that someone asks for
+	more         []int   // further percentiles, in thousandths
 	second       bool    // seek was called
 	again        bool    // the values are needed once more
 }
 
 func newSeries(opt Options, unit, better string) *series {
-	return &series{unit: unit, better: better, ints: stats.NewInts(opt.keep(keepRequests))}
+	return &series{unit: unit, better: better, more: opt.PerMille, ints: stats.NewInts(opt.keep(keepRequests))}
 }
 
 func newFloats(opt Options, unit, better string) *series {
-	return &series{unit: unit, better: better, floats: stats.NewFloats(opt.keep(keepRequests))}
+	return &series{unit: unit, better: better, more: opt.PerMille, floats: stats.NewFloats(opt.keep(keepRequests))}
 }
 
 // pooled makes s one of many values a request.
@@ -151,10 +152,16 @@ func (s *series) float(v float64) {
 }
 
 func (s *series) percentiles() []int {
+	all := percentiles
 	if s.better == higher {
-		return percentilesBoth
+		all = percentilesBoth
 	}
-	return percentiles
+	if len(s.more) == 0 {
+		return all
+	}
+	all = append(slices.Clone(all), s.more...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // seek ends the first pass and says which columns a second one needs, if any.

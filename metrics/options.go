@@ -20,6 +20,7 @@ type Options struct {
 	Check        string // kind of the check that answers had to pass; empty where none was asked for
 	PointVerdict bool   // judge objectives by the point, not the interval
 	Aims         []Aim  // how well percentiles were to be known
+	PerMille     []int  // further percentiles of every distribution, in thousandths
 
 	views []view // of Deadlines; settled makes them
 

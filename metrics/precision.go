@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,8 +93,8 @@ func (a Aim) reached(m *Metrics) Precision {
 			return p
 		}
 		p.N = d.N
-		i := slices.Index(percentiles, a.p)
-		if d.Better == higher || i >= len(d.Quantiles) {
+		i := slices.IndexFunc(d.Quantiles, func(q Quantile) bool { return int(math.Round(q.P*1000)) == a.p })
+		if d.Better == higher || i < 0 {
 			return p
 		}
 		if q := d.Quantiles[i]; q.Low != nil && q.High != nil && q.Value > 0 {

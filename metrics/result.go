@@ -33,8 +33,36 @@ type Result struct {
 
 	Targets map[string]TargetResult `json:"targets,omitempty"` // by name, where there are several
 
+	Simulation *Simulation `json:"simulation,omitempty"` // what the simulated system did, where it was one
+
 	Health   Health    `json:"health"`
 	Warnings []Warning `json:"warnings"`
+}
+
+// Simulation is what a simulated system did as a whole: whether it stood at
+// capacity is the first thing to know about its numbers.
+type Simulation struct {
+	System       string   `json:"system"`
+	EndNs        int64    `json:"end_ns"` // of its last iteration
+	Iterations   int64    `json:"iterations"`
+	BusyShare    float64  `json:"busy_share"`             // of the time of all instances, from time zero to the end
+	PrefillShare float64  `json:"prefill_share"`          // … in iterations that only prefilled
+	MixedShare   float64  `json:"mixed_share"`            // … in those that prefilled and decoded
+	MemoryShare  *float64 `json:"memory_share,omitempty"` // of the room for keys and values, over busy time
+	Evictions    int64    `json:"evictions"`              // requests taken out of memory and begun again
+	Recomputed   int64    `json:"recomputed_tokens"`      // tokens computed again
+
+	LongestGap *SimulatedGap `json:"longest_gap,omitempty"` // between two tokens of one answer
+}
+
+// SimulatedGap is a gap between two tokens with what it consisted of.
+type SimulatedGap struct {
+	Index             int64 `json:"index"` // of the request
+	Token             int   `json:"token"` // that ended it, from 1
+	Ns                int64 `json:"ns"`
+	PrefillNs         int64 `json:"prefill_ns"` // in iterations that only prefilled
+	PrefillIterations int   `json:"prefill_iterations"`
+	Prompts           int   `json:"prompts"` // of others, prefilled meanwhile
 }
 
 // TargetResult is what can be claimed of one target, from its measured requests

@@ -13,4 +13,5 @@ type Meta struct {
 	WindowEnd   Maybe[int64]
 	WindowWhy   string // why the measured phase ended where it did
 	Interrupted string // why the run was cut short; empty for a whole one
+	Simulation  string // JSON: what a simulated run says about its system; empty for others. Not in journals
 }

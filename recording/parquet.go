@@ -222,6 +222,7 @@ const (
 	keyLabels      = "fermata.labels"
 	keyWindow      = "fermata.window"
 	keyInterrupted = "fermata.interrupted"
+	keySimulation  = "fermata.simulation"
 	keyRows        = "fermata.rows"
 	keyArrivals    = "fermata.arrivals"
 )
@@ -266,6 +267,7 @@ func (m Meta) pairs() ([][2]string, error) {
 		add(keyWindow, string(b))
 	}
 	add(keyInterrupted, m.Interrupted)
+	add(keySimulation, m.Simulation)
 	return pairs, nil
 }
 
@@ -273,6 +275,12 @@ func (m Meta) pairs() ([][2]string, error) {
 // come in order of due time, index and try, each with lists of one length. The
 // file appears under its name once it is whole.
 func WriteParquet(path string, meta Meta, traces iter.Seq[Trace]) error {
+	return WriteTraces(path, traces, func() Meta { return meta })
+}
+
+// WriteTraces is WriteParquet for who knows what to say about the recording only
+// once it is over: meta is asked after the last trace.
+func WriteTraces(path string, traces iter.Seq[Trace], meta func() Meta) error {
 	err := writeParquet(path, meta, traces)
 	if err != nil {
 		return fmt.Errorf("recording: writing %s: %w", path, err)
@@ -280,7 +288,7 @@ func WriteParquet(path string, meta Meta, traces iter.Seq[Trace]) error {
 	return nil
 }
 
-func writeParquet(path string, meta Meta, traces iter.Seq[Trace]) error {
+func writeParquet(path string, meta func() Meta, traces iter.Seq[Trace]) error {
 	w, err := createRequests(path + ".tmp")
 	if err != nil {
 		return err
@@ -295,7 +303,7 @@ func writeParquet(path string, meta Meta, traces iter.Seq[Trace]) error {
 		}
 	}
 	if err == nil {
-		err = w.finish(meta)
+		err = w.finish(meta())
 	}
 	if err != nil {
 		return errors.Join(err, ignoreClosed(w.drop()))

@@ -37,6 +37,8 @@ var typeMeanings = []struct{ name, meaning string }{
 	{"Goodput", "The rate of requests that met every term of an objective jointly."},
 	{"Verdict", "One objective judged."},
 	{"VerdictView", "The verdict with another deadline of the first token: one entry a slack and edge."},
+	{"Simulation", "What a simulated system did as a whole, from time zero to its last iteration."},
+	{"SimulatedGap", "A gap between two tokens of one answer, with what it consisted of."},
 	{"Health", "How far the instrument itself can be trusted."},
 	{"Warning", "What a careful reader must know: what was seen, and what to do."},
 }
@@ -73,6 +75,7 @@ var keys = []key{
 	{"Result.same_event_share", "1", "Of the tokens after an answer's first, those that came in the event of the token before.", "no answer has a second token"},
 	{"Result.same_read_share", "1", "The same for the socket read of the token before.", "no answer has a second token"},
 	{"Result.targets", "", "The targets of a run that has several, by name.", "the run has one"},
+	{"Result.simulation", "", "What the simulated system did.", "nothing was simulated, or behind a port"},
 	{"Result.health", "", "The instrument.", ""},
 	{"Result.warnings", "", "What a careful reader must know.", ""},
 
@@ -269,6 +272,24 @@ var keys = []key{
 	{"VerdictView.slack_ns", "ns", "S: the slack in it.", ""},
 	{"VerdictView.verdict", "", "met, missed or open.", ""},
 	{"VerdictView.share", "1", "Share of measured requests that meet every term.", ""},
+
+	{"Simulation.system", "", "What was simulated.", ""},
+	{"Simulation.end_ns", "ns", "End of the last iteration.", ""},
+	{"Simulation.iterations", "", "Iterations of all instances.", ""},
+	{"Simulation.busy_share", "share", "Time in iterations, of the time of all instances. Near 1 the system stood at capacity: every delay then depends on how long the run was.", ""},
+	{"Simulation.prefill_share", "share", "Time in iterations that only prefilled, of the same.", ""},
+	{"Simulation.mixed_share", "share", "Time in iterations that prefilled and decoded, of the same.", ""},
+	{"Simulation.memory_share", "share", "Blocks held, of all there are, over busy time.", "memory plays no part"},
+	{"Simulation.evictions", "", "Times that a request was taken out of memory.", ""},
+	{"Simulation.recomputed_tokens", "tokens", "Tokens that were computed again after that.", ""},
+
+	{"Simulation.longest_gap", "", "The longest gap between two tokens of one answer.", "no answer had two tokens"},
+	{"SimulatedGap.index", "", "Request that waited; `fermata report --why` tells more.", ""},
+	{"SimulatedGap.token", "", "Token that ended the gap, from 0.", ""},
+	{"SimulatedGap.ns", "ns", "The gap.", ""},
+	{"SimulatedGap.prefill_ns", "ns", "Of it, iterations that only prefilled, while the request would have decoded.", ""},
+	{"SimulatedGap.prefill_iterations", "", "Those iterations.", ""},
+	{"SimulatedGap.prompts", "", "Prompts that they computed, or parts of such.", ""},
 
 	{"Health.client_bound", "", "The measuring side was the bottleneck: numbers hold its delays too.", ""},
 	{"Health.reasons", "", "Why, if so.", ""},

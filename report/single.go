@@ -51,6 +51,7 @@ func whatRan(r *metrics.Result) block {
 	b := block{title: "Run"}
 	b.fact("name", term.Plain(r.Run.Name))
 	b.fact("target", joined(" · ", term.Plain(r.Run.Target), prefixed("model ", term.Plain(r.Run.Model))))
+	b.fact("simulated", simulationText(r.Simulation))
 	b.fact("load", loadText(r))
 	if d := r.Load.Lateness; d != nil {
 		b.fact("lateness", quantilesText(d, 0.5, 0.99)+" (the sender's own delay)")
@@ -70,6 +71,29 @@ func whatRan(r *metrics.Result) block {
 	b.fact("labels", strings.Join(labels, " · "))
 	b.fact("interrupted", interruptedText(r))
 	return b
+}
+
+// simulationText says how busy a simulated system was.
+func simulationText(s *metrics.Simulation) string {
+	if s == nil {
+		return ""
+	}
+	text := fmt.Sprintf("busy %s of the time (prefill alone %s, mixed %s)", term.Percent(s.BusyShare), term.Percent(s.PrefillShare), term.Percent(s.MixedShare))
+	memory, evicted := "", ""
+	if s.MemoryShare != nil {
+		memory = fmt.Sprintf("memory %s full", term.Percent(*s.MemoryShare))
+	}
+	if s.Evictions > 0 {
+		evicted = term.Count(s.Evictions) + " evictions, " + term.Count(s.Recomputed) + " tokens computed again"
+	}
+	silence := ""
+	if g := s.LongestGap; g != nil {
+		silence = fmt.Sprintf("longest gap %s, of request %d", term.Duration(float64(g.Ns)), g.Index)
+		if g.PrefillIterations > 0 {
+			silence += fmt.Sprintf(": %s in %d iterations that only prefilled (%d prompts)", term.Duration(float64(g.PrefillNs)), g.PrefillIterations, g.Prompts)
+		}
+	}
+	return joined(" · ", text, memory, evicted, term.Count(s.Iterations)+" iterations", silence)
 }
 
 func loadText(r *metrics.Result) string {

@@ -23,7 +23,7 @@ type Engine struct {
 	cancels    cancels
 	live       map[int64]*sequence
 	spare      []*sequence
-	ordering   *ordering // of Records
+	ordering   *ordering // of Keep
 	turn       int       // of the round-robin router
 	acceptance uint64
 	pcg        *rand.PCG
@@ -243,6 +243,9 @@ func (e *Engine) end(s *sequence, i *instance, how Ending, at int64) {
 	delete(e.live, s.Index)
 	s.record.Ending, s.record.Replica, s.record.End = how, i.number, at
 	i.usage.Ended++
+	if e.ordering != nil {
+		e.ordering.keep(&s.record)
+	}
 	if e.observer.Ended != nil {
 		e.observer.Ended(&s.record)
 	}

@@ -12,19 +12,19 @@ import (
 // the oldest of it arrived. The engine's observer is told too.
 func (e *Engine) Records(requests iter.Seq[Request]) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		o := &ordering{}
-		outer := e.observer.Ended
-		e.ordering = o
-		e.observer.Ended = func(r *Record) {
-			if outer != nil {
-				outer(r)
+		e.Keep()
+		defer func() { e.ordering = nil }()
+		settled := func() bool {
+			for r := range e.Settled() {
+				if !yield(r, nil) {
+					return false
+				}
 			}
-			o.keep(r)
+			return true
 		}
-		defer func() { e.ordering, e.observer.Ended = nil, outer }()
 		for r := range requests {
 			e.Advance(r.Arrival)
-			if !o.yield(e.frontier, yield) {
+			if !settled() {
 				return
 			}
 			if err := e.Submit(r); err != nil {
@@ -34,7 +34,7 @@ func (e *Engine) Records(requests iter.Seq[Request]) iter.Seq2[*Record, error] {
 		}
 		for at, more := e.Next(); more; at, more = e.Next() {
 			e.Advance(at + 1)
-			if !o.yield(e.frontier, yield) {
+			if !settled() {
 				return
 			}
 		}
@@ -42,8 +42,20 @@ func (e *Engine) Records(requests iter.Seq[Request]) iter.Seq2[*Record, error] {
 			yield(nil, err)
 			return
 		}
-		o.yield(math.MaxInt64, yield)
+		e.Advance(math.MaxInt64)
+		settled()
 	}
+}
+
+// Keep makes e keep the records of ended requests, for Settled. It is called
+// before the first request.
+func (e *Engine) Keep() { e.ordering = &ordering{} }
+
+// Settled are the kept records that nothing can come before any more, in order
+// of arrival and index, each valid until the next and brought once. After an
+// Advance to the end of time they are all there are.
+func (e *Engine) Settled() iter.Seq[*Record] {
+	return func(yield func(*Record) bool) { e.ordering.yield(e.frontier, yield) }
 }
 
 // An ordering holds ended records until none before them is missing.
@@ -77,16 +89,16 @@ func (o *ordering) keep(r *Record) {
 
 // yield brings the records that nothing before frontier can come before any
 // more.
-func (o *ordering) yield(frontier int64, yield func(*Record, error) bool) bool {
+func (o *ordering) yield(frontier int64, yield func(*Record) bool) {
 	for len(o.ended) > 0 && o.ended[0].place() == o.submitted[0] && o.submitted[0].arrival < frontier {
 		heap.Pop(&o.submitted)
 		r := heap.Pop(&o.ended).(*Record)
-		if !yield(r, nil) {
-			return false
-		}
+		more := yield(r)
 		o.spare = append(o.spare, r)
+		if !more {
+			return
+		}
 	}
-	return true
 }
 
 type places []place

@@ -57,6 +57,9 @@ func ReadSim(file string, data []byte, sets []conf.Setting) (*Sim, error) {
 	if !doc.Has("seed") {
 		s.Seed = defaultSimSeed
 	}
+	if base := filepath.Base(file); s.Name == "" && file != "" {
+		s.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
 	written := *s // before paths are resolved
 	s.resolve(filepath.Dir(file))
 	r := s.Run()
@@ -220,8 +223,14 @@ func SimKey(name string) string {
 		path string
 		of   any
 	}{
-		{"scheduler", sim.Scheduler{}}, {"memory", sim.Memory{}}, {"schedule", schedule.Options{}}, {"speculation", sim.Speculation{}},
-		{"disaggregation", sim.Disaggregation{}}, {"host", sim.Host{}}, {"efficiency", sim.Efficiency{}}, {"workload", workload.Options{}},
+		{"scheduler", sim.Scheduler{}},
+		{"memory", sim.Memory{}},
+		{"schedule", schedule.Options{}},
+		{"speculation", sim.Speculation{}},
+		{"disaggregation", sim.Disaggregation{}},
+		{"host", sim.Host{}},
+		{"efficiency", sim.Efficiency{}},
+		{"workload", workload.Options{}},
 	} {
 		if slices.Contains(conf.Keys(room.of), name) {
 			return room.path + "." + name

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fermata/metrics"
+)
+
+// A Statistic is one number of a result, as people name it: server_queue.p50,
+// gap_longest.max, scheduling_delay.over25s, rates.fluid, slo1.share, busy_share.
+// ParseStatistic makes one.
+type Statistic struct {
+	Name     string
+	PerMille int   // of a percentile; 0 without
+	OverNs   int64 // of a share of exceedances; 0 without
+	of       func(r *metrics.Result) (v *float64, unit string)
+}
+
+// Of is the number, with its unit; nil where the result does not have it.
+func (s *Statistic) Of(r *metrics.Result) (v *float64, unit string) { return s.of(r) }
+
+// single numbers of a result.
+var wholes = map[string]struct {
+	unit string
+	of   func(*metrics.Result) *float64
+}{
+	"requests_per_s":                 {"requests/s", func(r *metrics.Result) *float64 { return r.Throughput.RequestsPerS }},
+	"output_tokens_per_s":            {"tokens/s", func(r *metrics.Result) *float64 { return r.Throughput.OutputTokensPerSArrived }},
+	"rates.tpot":                     {"tokens/s", func(r *metrics.Result) *float64 { return r.Rates.TPOT }},
+	"rates.tail_tbt":                 {"tokens/s", func(r *metrics.Result) *float64 { return r.Rates.TailTBT }},
+	"rates.fluid":                    {"tokens/s", func(r *metrics.Result) *float64 { return r.Rates.Fluid }},
+	"busy_share":                     {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return &s.BusyShare })},
+	"prefill_share":                  {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return &s.PrefillShare })},
+	"mixed_share":                    {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return &s.MixedShare })},
+	"memory_share":                   {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return s.MemoryShare })},
+	"evictions":                      {"requests", ofSimulation(func(s *metrics.Simulation) *float64 { v := float64(s.Evictions); return &v })},
+	"longest_gap.ns":                 {"ns", ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Ns) })},
+	"longest_gap.prefill_iterations": {"iterations", ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.PrefillIterations) })},
+	"longest_gap.prompts":            {"prompts", ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Prompts) })},
+	"failed": {"requests", func(r *metrics.Result) *float64 {
+		v := float64(r.Load.Measured - r.Outcomes["ok"])
+		return &v
+	}},
+}
+
+func ofSimulation(of func(*metrics.Simulation) *float64) func(*metrics.Result) *float64 {
+	return func(r *metrics.Result) *float64 {
+		if r.Simulation == nil {
+			return nil
+		}
+		return of(r.Simulation)
+	}
+}
+
+func ofLongest(of func(*metrics.SimulatedGap) float64) func(*metrics.Result) *float64 {
+	return ofSimulation(func(s *metrics.Simulation) *float64 {
+		if s.LongestGap == nil {
+			return nil
+		}
+		v := of(s.LongestGap)
+		return &v
+	})
+}
+
+const statisticHelp = "such as ttft_due.p99, scheduling_delay.over25s, gap_longest.max, rates.fluid, slo1.share or busy_share"
+
+// ParseStatistic reads the name of a statistic.
+func ParseStatistic(name string) (Statistic, error) {
+	s := Statistic{Name: name}
+	if w, ok := wholes[name]; ok {
+		s.of = func(r *metrics.Result) (*float64, string) { return w.of(r), w.unit }
+		return s, nil
+	}
+	key, stat, ok := strings.Cut(name, ".")
+	if number, is := strings.CutPrefix(key, "slo"); is && ok {
+		return s, s.objective(number, stat)
+	}
+	at := slices.IndexFunc(measures, func(m measure) bool { return m.key == key })
+	if key == "ttft" {
+		at = 0
+	}
+	if !ok || at < 0 {
+		return s, fmt.Errorf("there is no statistic %q; they are %s", name, statisticHelp)
+	}
+	return s, s.distribution(measures[at], stat)
+}
+
+func (s *Statistic) distribution(m measure, stat string) error {
+	take := func(of func(d *metrics.Dist) *float64, unit string) {
+		s.of = func(r *metrics.Result) (*float64, string) {
+			d := m.of(&r.Metrics)
+			if d == nil {
+				return nil, ""
+			}
+			if unit != "" {
+				return of(d), unit
+			}
+			return of(d), d.Unit
+		}
+	}
+	switch {
+	case stat == "max":
+		take(func(d *metrics.Dist) *float64 { return d.Max }, "")
+	case stat == "min":
+		take(func(d *metrics.Dist) *float64 { return d.Min }, "")
+	case stat == "mean":
+		take(func(d *metrics.Dist) *float64 { return d.Mean }, "")
+	case strings.HasPrefix(stat, "p"):
+		p, err := strconv.ParseFloat(stat[1:], 64)
+		if s.PerMille = int(math.Round(p * 10)); err != nil || s.PerMille < 1 || s.PerMille > 999 || math.Abs(p*10-float64(s.PerMille)) > 1e-9 {
+			return fmt.Errorf("%q is not a percentile between p0.1 and p99.9, such as p99 or p99.9", stat)
+		}
+		take(func(d *metrics.Dist) *float64 {
+			if q := at(d, float64(s.PerMille)/1000); q != nil {
+				return &q.Value
+			}
+			return nil
+		}, "")
+	case strings.HasPrefix(stat, "over"):
+		bound, err := time.ParseDuration(stat[len("over"):])
+		if err != nil || bound <= 0 {
+			return fmt.Errorf("%q is not a bound such as over25s", stat)
+		}
+		s.OverNs = int64(bound)
+		take(func(d *metrics.Dist) *float64 {
+			for i := range d.Over {
+				if int64(d.Over[i].Value) == s.OverNs {
+					return &d.Over[i].Share
+				}
+			}
+			return nil
+		}, "share")
+	default:
+		return fmt.Errorf("a distribution has no %q; it has p50 and other percentiles, max, min, mean and over25s", stat)
+	}
+	return nil
+}
+
+// objective is about an objective of the run, from 1 in the order given.
+func (s *Statistic) objective(number, stat string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || stat != "share" && stat != "met" {
+		return fmt.Errorf("%q is no statistic of an objective; they are slo1.share and slo1.met (1 or 0)", s.Name)
+	}
+	s.of = func(r *metrics.Result) (*float64, string) {
+		if n > len(r.SLO) {
+			return nil, ""
+		}
+		if v := r.SLO[n-1]; stat == "share" {
+			return v.Share, "share"
+		} else if v.Verdict == "met" {
+			one := 1.0
+			return &one, "1"
+		}
+		return new(float64), "1"
+	}
+	return nil
+}

@@ -1,0 +1,321 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"fermata/internal/schema"
+	"fermata/internal/term"
+	"fermata/metrics"
+)
+
+// StudySchemaName is the schema that a Study names.
+const StudySchemaName = "fermata.study/1"
+
+// A Study is many runs as one: for each system and point of a grid, statistics
+// over seeds, and what was to be shown with them.
+type Study struct {
+	Schema string       `json:"schema"`
+	Tool   metrics.Tool `json:"tool"`
+	Title  string       `json:"title,omitempty"`
+	Points []StudyPoint `json:"points"`
+	Claims []Claim      `json:"claims"`
+	Caveat string       `json:"caveat,omitempty"`
+}
+
+// A StudyPoint is one system under one load, with all its seeds.
+type StudyPoint struct {
+	Name       string       `json:"name,omitempty"`
+	System     string       `json:"system"`
+	Settings   []Setting    `json:"settings"`
+	Seeds      []uint64     `json:"seeds"`
+	Statistics []StudyValue `json:"statistics"`
+}
+
+// A Setting is a key of a spec with its value in one point of a grid.
+type Setting struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// A StudyValue is a statistic over the seeds of a point.
+type StudyValue struct {
+	Name   string     `json:"name"`
+	Unit   string     `json:"unit,omitempty"`
+	Median *float64   `json:"median,omitempty"`
+	Low    *float64   `json:"low,omitempty"`
+	High   *float64   `json:"high,omitempty"`
+	Runs   []*float64 `json:"runs"`
+}
+
+// A Claim is something that the study was to show.
+type Claim struct {
+	Text  string   `json:"text"`
+	Paper string   `json:"paper,omitempty"`
+	Ours  string   `json:"ours"`
+	Value *float64 `json:"value,omitempty"`
+	Unit  string   `json:"unit,omitempty"`
+	Holds bool     `json:"holds"`
+}
+
+// NewStudy is a study without points.
+func NewStudy(version, title string) *Study {
+	return &Study{Schema: StudySchemaName, Tool: metrics.Tool{Name: "fermata", Version: version}, Title: title}
+}
+
+// Add adds a point from its results, one a seed.
+func (s *Study) Add(name string, settings []Setting, statistics []Statistic, results []*metrics.Result) {
+	p := StudyPoint{Name: name, Settings: settings}
+	for _, r := range results {
+		if r.Simulation != nil {
+			p.System = r.Simulation.System
+		}
+		if r.Run.Seed != nil {
+			p.Seeds = append(p.Seeds, *r.Run.Seed)
+		}
+	}
+	for i := range statistics {
+		v := StudyValue{Name: statistics[i].Name}
+		var known []float64
+		for _, r := range results {
+			x, unit := statistics[i].Of(r)
+			v.Runs = append(v.Runs, x)
+			if x != nil {
+				v.Unit = unit
+				known = append(known, *x)
+			}
+		}
+		if len(known) > 0 {
+			slices.Sort(known)
+			median, low, high := middle(known), known[0], known[len(known)-1]
+			v.Median, v.Low, v.High = &median, &low, &high
+		}
+		p.Statistics = append(p.Statistics, v)
+	}
+	s.Points = append(s.Points, p)
+}
+
+// middle is the median of sorted values: of an even number, the mean of the two.
+func middle(v []float64) float64 {
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// Value is the median of a statistic of the first point of a name.
+func (s *Study) Value(name, statistic string) (v float64, unit string, ok bool) {
+	for i := range s.Points {
+		if s.Points[i].Name != name {
+			continue
+		}
+		for _, x := range s.Points[i].Statistics {
+			if x.Name == statistic && x.Median != nil {
+				return *x.Median, x.Unit, true
+			}
+		}
+	}
+	return 0, "", false
+}
+
+var studyTypes = map[string]string{
+	"Study":      "Many simulated runs as one: statistics of each system and grid point over seeds, and what they were to show.",
+	"Tool":       "What made the document.",
+	"StudyPoint": "One system under one load, with all its seeds.",
+	"Setting":    "A key of the spec with its value.",
+	"StudyValue": "A statistic over the seeds of a point.",
+	"Claim":      "Something that the study was to show.",
+}
+
+var studyKeys = map[string]string{
+	"Study.schema":        "Name and version of this format. Keys may be added under the same version; meanings never change.",
+	"Study.caveat":        "What a reader must know of all the claims. Absent where nothing was said.",
+	"StudyPoint.name":     "Of the system in the study. Absent of a grid over one spec.",
+	"StudyPoint.settings": "Where the point stands in the grid.",
+	"StudyPoint.seeds":    "One run each.",
+	"StudyValue.name":     "As --metric takes it, such as ttft_due.p99.",
+	"StudyValue.unit":     "Of the values; times are nanoseconds. Absent where no run had the statistic.",
+	"StudyValue.median":   "Over the runs that have it; absent where none has.",
+	"StudyValue.low":      "The lowest of them.",
+	"StudyValue.high":     "The highest of them.",
+	"StudyValue.runs":     "One a seed, in their order; null where a run does not have it.",
+	"Claim.paper":         "What was published.",
+	"Claim.ours":          "The same here, in words.",
+	"Claim.value":         "The same as a number. Absent where a statistic is missing.",
+	"Claim.holds":         "The number lies where the study wanted it.",
+	"Claim.unit":          "Of the value; 1 for a ratio.",
+}
+
+// StudySchema is the JSON schema of a Study; published as
+// docs/schema/study.schema.json.
+func StudySchema() ([]byte, error) {
+	s, err := studySchema()
+	if err != nil {
+		return nil, err
+	}
+	return s.JSON()
+}
+
+// ValidateStudy checks a document against StudySchema.
+func ValidateStudy(document []byte) error {
+	s, err := studySchema()
+	if err != nil {
+		return err
+	}
+	return s.Validate(document)
+}
+
+func studySchema() (*schema.Schema, error) {
+	return schema.Of[Study](schema.Options{ID: "urn:fermata:study:1", Title: "What Fermata's simulator says of several systems", Types: studyTypes, Keys: studyKeys})
+}
+
+// StudyFormats are the formats of WriteStudy.
+func StudyFormats() []string { return SelftestFormats() }
+
+// CheckStudyFormat is the error of WriteStudy for an unknown format.
+func CheckStudyFormat(format string) error {
+	if slices.Contains(StudyFormats(), format) {
+		return nil
+	}
+	return fmt.Errorf("unknown format %q of a table over many runs: it is one of %s", format, strings.Join(StudyFormats(), ", "))
+}
+
+// WriteStudy writes s as format says: terminal, markdown or json.
+func WriteStudy(format string, w io.Writer, s *Study, o TerminalOptions) error {
+	if err := CheckStudyFormat(format); err != nil {
+		return err
+	}
+	var err error
+	switch format {
+	case "json":
+		var b []byte
+		if b, err = json.MarshalIndent(whole(reflect.ValueOf(s)).Interface(), "", "  "); err == nil {
+			_, err = w.Write(append(b, '\n'))
+		}
+	case "markdown":
+		err = drawMarkdown(w, s.page())
+	default:
+		err = drawTerminal(w, s.page(), o)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the study as %s: %w", format, err)
+	}
+	return nil
+}
+
+// AllHold says that every claim does.
+func (s *Study) AllHold() bool {
+	return !slices.ContainsFunc(s.Claims, func(c Claim) bool { return !c.Holds })
+}
+
+func (s *Study) page() *page {
+	p := &page{verdict: fact{text: s.verdictText(), tone: term.Good}}
+	if !s.AllHold() {
+		p.verdict.tone = term.Bad
+	}
+	p.add(s.table())
+	p.add(s.claims())
+	if s.Caveat != "" {
+		p.add(block{title: "Caveat", notes: []string{term.Plain(s.Caveat)}})
+	}
+	return p
+}
+
+func (s *Study) verdictText() string {
+	runs := 0
+	for _, p := range s.Points {
+		runs += len(p.Seeds)
+	}
+	text := fmt.Sprintf("%s: simulated, %s runs", term.Plain(orText(s.Title, "grid")), term.Count(int64(runs)))
+	if len(s.Claims) == 0 {
+		return text
+	}
+	held := 0
+	for _, c := range s.Claims {
+		if c.Holds {
+			held++
+		}
+	}
+	return fmt.Sprintf("%s, %d of %d claims hold", text, held, len(s.Claims))
+}
+
+func orText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// table has a row a statistic and a column a point where points are few, so that
+// it can be read across.
+func (s *Study) table() block {
+	t := &table{columns: []column{{head: "statistic", left: true}}}
+	seeds := 0
+	for _, p := range s.Points {
+		head := p.Name
+		for _, set := range p.Settings {
+			head = strings.TrimSpace(head + " " + set.Key[strings.LastIndexByte(set.Key, '.')+1:] + "=" + set.Value)
+		}
+		t.columns = append(t.columns, column{head: term.Plain(orText(head, "value"))})
+		seeds = max(seeds, len(p.Seeds))
+	}
+	if len(s.Points) == 0 {
+		return block{}
+	}
+	for i, v := range s.Points[0].Statistics {
+		row := []cell{text(v.Name)}
+		for _, p := range s.Points {
+			row = append(row, text(p.Statistics[i].text()))
+		}
+		t.rows = append(t.rows, row)
+	}
+	b := block{title: "Statistics", table: t}
+	if seeds > 1 {
+		b.notes = append(b.notes, fmt.Sprintf("medians over %d seeds, with the lowest and the highest", seeds))
+	}
+	for _, p := range s.Points {
+		b.fact(orText(p.Name, "system"), term.Plain(p.System))
+		if p.Name == "" {
+			break
+		}
+	}
+	return b
+}
+
+func (v *StudyValue) text() string {
+	if v.Median == nil {
+		return term.None
+	}
+	s := amount(v.Unit, *v.Median)
+	if len(v.Runs) > 1 {
+		s += " (" + amount(v.Unit, *v.Low) + "–" + amount(v.Unit, *v.High) + ")"
+	}
+	return s
+}
+
+func (s *Study) claims() block {
+	if len(s.Claims) == 0 {
+		return block{}
+	}
+	t := &table{columns: []column{{head: "claim", left: true, flex: true}, {head: "published", left: true}, {head: "here", left: true}, {head: "", left: true}}}
+	for _, c := range s.Claims {
+		holds := cell{text: "holds", tone: term.Good}
+		if !c.Holds {
+			holds = cell{text: "does not", tone: term.Bad}
+		}
+		t.rows = append(t.rows, []cell{text(term.Plain(c.Text)), text(term.Plain(orText(c.Paper, term.None))), text(c.Ours), holds})
+	}
+	return block{title: "Claims", table: t}
+}
+
+// ClaimOf is a claim about a number: it holds between the bounds, both included.
+func ClaimOf(words, paper, unit string, value, low, high float64) Claim {
+	c := Claim{Text: words, Paper: paper, Unit: unit, Holds: value >= low && value <= high}
+	if !math.IsNaN(value) {
+		c.Value, c.Ours = &value, amount(unit, value)
+	}
+	return c
+}
