@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"fermata/experiment"
@@ -9,6 +11,7 @@ import (
 
 func newReport(s streams) *cobra.Command {
 	var format string
+	why := int64(-1)
 	c := &cobra.Command{
 		Use:   "report RUN…",
 		Short: "Tables, JSON, CSV or Markdown from recordings",
@@ -25,9 +28,13 @@ measurement cannot carry the claim.`,
 	}
 	flags := addSpecFlags(c, isJudging)
 	addFormat(c, &format)
+	c.Flags().Int64Var(&why, "why", -1, "tell only why `REQUEST` of a simulated run was silent for longest")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
+		}
+		if c.Flags().Changed("why") {
+			return s.why(args, why)
 		}
 		sets, err := flags.settings(c, nil)
 		if err != nil {
@@ -47,6 +54,19 @@ measurement cannot carry the claim.`,
 		return worst(results)
 	}
 	return c
+}
+
+// why tells one story.
+func (s streams) why(args []string, request int64) error {
+	if len(args) != 1 {
+		return usagef("--why is about a request of one run, not of %d", len(args))
+	}
+	story, err := experiment.Why(args[0], request)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.out, story)
+	return err
 }
 
 // worst is the exit code of several results: 4 before 3.
