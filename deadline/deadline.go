@@ -31,9 +31,9 @@ type Edge string
 
 // The edges of a band, and the curve between them.
 const (
-	Fit  Edge = "fit"
-	Low  Edge = "low"
-	High Edge = "high"
+	EdgeFit  Edge = "fit"
+	EdgeLow  Edge = "low"
+	EdgeHigh Edge = "high"
 )
 
 // shapes are the forms that Parse knows, with how many coefficients each has.
@@ -93,7 +93,7 @@ func count(n int) string {
 // tokens: the curve, rounded to the nearest nanosecond (a half up), and the
 // slack. A length below 0 counts as 0.
 func (d *Deadlines) First(promptTokens int32) int64 {
-	return d.Due(Fit, d.slack, promptTokens)
+	return d.Due(EdgeFit, d.slack, promptTokens)
 }
 
 // Due is First with the prefill time from an edge of the band, the fitted curve
@@ -102,9 +102,9 @@ func (d *Deadlines) Due(e Edge, slack int64, promptTokens int32) int64 {
 	p := int64(max(promptTokens, 0))
 	prefill := d.prefill.at(p)
 	switch {
-	case e == Low && d.low != nil:
+	case e == EdgeLow && d.low != nil:
 		prefill = min(d.low.at(p), prefill)
-	case e == High && d.high != nil:
+	case e == EdgeHigh && d.high != nil:
 		prefill = max(d.high.at(p), prefill)
 	}
 	if prefill > math.MaxInt64-slack {

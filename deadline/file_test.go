@@ -49,15 +49,15 @@ func TestFileSaysWhen(t *testing.T) {
 		prompt int32
 		want   int64
 	}{
-		{Fit, 300e6, 1000, 390_500_000},
-		{Fit, 0, 3, 50_120_005}, // 4.5 ns, a half up
-		{Low, 0, 256, 55_000_000},
-		{High, 0, 256, 70_000_000},
-		{Low, 0, 640, 70_000_000}, // half way from 55 to 85
-		{High, 7, 640, 85_000_007},
-		{Low, 0, 4608, 242_500_000},  // half way to 400
-		{High, 0, 4608, 260_000_000}, // the curve itself is 244.936832
-		{Low, 0, 0, 50_000_000},      // never above the curve
+		{EdgeFit, 300e6, 1000, 390_500_000},
+		{EdgeFit, 0, 3, 50_120_005}, // 4.5 ns, a half up
+		{EdgeLow, 0, 256, 55_000_000},
+		{EdgeHigh, 0, 256, 70_000_000},
+		{EdgeLow, 0, 640, 70_000_000}, // half way from 55 to 85
+		{EdgeHigh, 7, 640, 85_000_007},
+		{EdgeLow, 0, 4608, 242_500_000},  // half way to 400
+		{EdgeHigh, 0, 4608, 260_000_000}, // the curve itself is 244.936832
+		{EdgeLow, 0, 0, 50_000_000},      // never above the curve
 	} {
 		if got := d.Due(c.edge, c.slack, c.prompt); got != c.want {
 			t.Errorf("%s, slack %d, %d tokens: %d, want %d", c.edge, c.slack, c.prompt, got, c.want)
@@ -110,12 +110,12 @@ func TestDeadlinesAreMonotone(t *testing.T) {
 		p := rapid.Int32Range(0, 20000).Draw(t, "P")
 		q := rapid.Int32Range(p, 20000).Draw(t, "Q")
 		s := rapid.Int64Range(0, 1e10).Draw(t, "S")
-		for _, e := range []Edge{Low, Fit, High} {
+		for _, e := range []Edge{EdgeLow, EdgeFit, EdgeHigh} {
 			if d.Due(e, s, p) > d.Due(e, s, q) || d.Due(e, s, p) > d.Due(e, s+1, p) {
 				t.Fatalf("%s falls between %d and %d tokens", e, p, q)
 			}
 		}
-		if d.Due(Low, s, p) > d.Due(Fit, s, p) || d.Due(Fit, s, p) > d.Due(High, s, p) {
+		if d.Due(EdgeLow, s, p) > d.Due(EdgeFit, s, p) || d.Due(EdgeFit, s, p) > d.Due(EdgeHigh, s, p) {
 			t.Fatalf("the band does not hold the curve at %d tokens", p)
 		}
 	})

@@ -121,14 +121,14 @@ func viewsOf(d *deadline.Deadlines) []view {
 		return nil
 	}
 	s, _ := d.Slack()
-	views := []view{{deadline.Fit, s}}
+	views := []view{{deadline.EdgeFit, s}}
 	if !d.Banded() {
 		return views
 	}
 	if s > 0 {
-		views = append(views, view{deadline.Fit, s / 2}, view{deadline.Fit, 2 * s})
+		views = append(views, view{deadline.EdgeFit, s / 2}, view{deadline.EdgeFit, 2 * s})
 	}
-	return append(views, view{deadline.Low, s}, view{deadline.High, s})
+	return append(views, view{deadline.EdgeLow, s}, view{deadline.EdgeHigh, s})
 }
 
 // An indexed is the fluidity index at one target gap over all requests.

@@ -165,7 +165,7 @@ func disputed(v Verdict) string {
 			continue
 		}
 		name := "with the curve's " + s.Edge + " edge"
-		if s.Edge == string(deadline.Fit) {
+		if s.Edge == string(deadline.EdgeFit) {
 			name = "with a slack of " + human(float64(s.SlackNs))
 		}
 		others = append(others, s.Verdict+" "+name)
