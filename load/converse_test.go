@@ -108,6 +108,7 @@ func talking(t *testing.T, s *teller, api string, what workload.Options, when sc
 	j := job(t, "", newTape(), when)
 	j.Dialect = chat(t, dialect.Options{Model: "m", API: api})
 	j.URL = s.start(t) + j.Dialect.Path()
+	j.Transport = transport(t, j.URL)
 	prompts, err := workload.Open(what, 1)
 	if err != nil {
 		t.Fatal(err)

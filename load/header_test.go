@@ -43,6 +43,8 @@ func TestHeadersAreFilled(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	got := slices.Sorted(slices.Values(s.where))
 	if !slices.Equal(got, want) || len(want) != 6 {
 		t.Errorf("sent were\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

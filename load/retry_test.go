@@ -159,7 +159,7 @@ func TestStopWhileWaiting(t *testing.T) {
 func TestDrainWaitsForNoTries(t *testing.T) {
 	t.Parallel()
 	for _, when := range []schedule.Options{
-		{Kind: schedule.Constant, Rate: 100, Requests: 6, Warmup: "2", Drain: "quiet"},
+		{Kind: schedule.Constant, Rate: 20, Requests: 6, Warmup: "2", Drain: "quiet"},
 		{Concurrency: 2, Requests: 6, Warmup: "2", Drain: "quiet"},
 	} {
 		s := &teller{fails: func(n int) bool { return n == 1 }, after: "3600"}

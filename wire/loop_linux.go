@@ -133,7 +133,7 @@ func (l *loop) start() {
 	go l.decoder.run()
 	go func() {
 		defer close(l.done)
-		runtime.LockOSThread()                             // and the thread ends with the loop
+		runtime.LockOSThread() // and the thread ends with the loop
 		keepPunctual()
 		l.run()
 		close(l.decoder.over)
