@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,31 +16,33 @@ import (
 	"fermata/beacon"
 	"fermata/experiment"
 	"fermata/internal/place"
+	"fermata/report"
 )
 
 // A cell is what one client made of one load. Times are ns.
 type cell struct {
-	Events   int64    `json:"events"`
-	Wanted   int64    `json:"wanted"`
-	SpanNs   float64  `json:"span_ns"`
-	CPUNs    float64  `json:"cpu_ns"`
-	SetupNs  float64  `json:"setup_cpu_ns"`
-	RSSKiB   float64  `json:"rss_kib"`
-	Error    [4]int64 `json:"error_ns"`      // p50, p99, p99.9, max
-	User     [4]int64 `json:"user_error_ns"` // of the C reader's own clock
-	FirstNs  int64    `json:"first_ns"`
-	LastNs   int64    `json:"last_ns"`
-	perEvent float64  // CPU
-	timed    float64  // of it, the event loops'; negative where nobody knows
-	sender   int64    // the beacon's lateness at p99
-	trial    *experiment.Trialed
+	Events                  int64    `json:"events"`
+	Wanted                  int64    `json:"wanted"`
+	SpanNs                  float64  `json:"span_ns"`
+	CPUNs                   float64  `json:"cpu_ns"`
+	SetupNs                 float64  `json:"setup_cpu_ns"`
+	RSSKiB                  float64  `json:"rss_kib"`
+	Error                   [4]int64 `json:"error_ns"`      // p50, p99, p99.9, max
+	User                    [4]int64 `json:"user_error_ns"` // of the C reader's own clock
+	FirstNs                 int64    `json:"first_ns"`
+	LastNs                  int64    `json:"last_ns"`
+	perEvent                float64  // CPU
+	timed                   float64  // of it, the event loops'; negative where nobody knows
+	sender                  int64    // the beacon's lateness at p99
+	exact, bound, gap, ttft report.Spread
+	trial                   *experiment.Trialed
 }
 
 func (c *cell) void() bool { return c.sender >= int64(time.Millisecond) }
 
 // ours is a trial of Fermata.
 func (b *bench) ours(t experiment.Trial) (cell, error) {
-	t.Transport = b.transport
+	t.Transport = cmp.Or(t.Transport, b.transport)
 	got, err := b.rig.Make(b.ctx, t)
 	if err != nil {
 		return cell{}, err
@@ -53,6 +56,14 @@ func (b *bench) ours(t experiment.Trial) (cell, error) {
 	if s.TimedPerEvent != nil {
 		c.timed = *s.TimedPerEvent
 	}
+	if s.ErrorExact != nil {
+		c.exact = *s.ErrorExact
+	}
+	if s.Violations > 0 {
+		b.say("%d × %g/s: %d bounds violated, by %v ns", s.Streams, s.PerStream, s.Violations, got.Beyond[:min(len(got.Beyond), 20)])
+	}
+	c.bound, c.gap, c.ttft = s.Bound, s.GapError, s.TTFTError
+	b.judged, b.violations, b.used = b.judged+s.Events, b.violations+s.Violations, got.Taken.Transport
 	return c, nil
 }
 
@@ -142,11 +153,11 @@ func (b *bench) aiohttp(t *experiment.Trial) (cell, error) {
 // inferencePerf runs the peer of that name, whose streams begin when it starts
 // them.
 func (b *bench) inferencePerf(t *experiment.Trial) (cell, error) {
-	dir, err := os.MkdirTemp("", "fermata-bench-")
+	dir, remove, err := folder()
 	if err != nil {
 		return cell{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	plan := t.Plan
 	plan.Wait, plan.TTFT = 0, time.Second
 	script := filepath.Join(b.tools.scripts, "inference_perf.py")
@@ -183,6 +194,11 @@ func (b *bench) inferencePerf(t *experiment.Trial) (cell, error) {
 	c.perEvent = use.between(c.FirstNs, c.LastNs) / float64(max(1, c.Events))
 	c.RSSKiB = use.peakKiB
 	return c, nil
+}
+
+func folder() (string, func(), error) {
+	dir, err := os.MkdirTemp("", "fermata-bench-")
+	return dir, func() { os.RemoveAll(dir) }, err
 }
 
 // A usage is what a group of processes uses, as it goes on.

@@ -42,6 +42,10 @@ type bench struct {
 	transport string
 	only      string
 	tools     tools
+
+	judged, violations int64  // events of all trials, and bounds that did not hold
+	used               string // transport
+	self               func(role ...string) *exec.Cmd
 }
 
 // tools are the programs that it runs besides itself; an empty one is left out.
@@ -117,11 +121,12 @@ func run(args []string, to io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	b.ctx = ctx
-	b.rig, err = experiment.NewRig(func(role ...string) *exec.Cmd {
+	b.self = func(role ...string) *exec.Cmd {
 		cmd := exec.Command(exe, role...)
 		cmd.Stderr = os.Stderr
 		return cmd
-	}, true)
+	}
+	b.rig, err = experiment.NewRig(b.self, true)
 	if err != nil {
 		return err
 	}

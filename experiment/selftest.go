@@ -121,6 +121,7 @@ func (r *Trialed) Dispatch(t *Trial) *report.SelftestDispatch {
 		d.Realised, d.CV = 1e9/g.MeanNs, g.CV
 		if g.Asked != nil && g.Asked.Distance != nil {
 			d.KS = *g.Asked.Distance
+			d.Root = d.KS * math.Sqrt(float64(g.N))
 		}
 	}
 	return d

@@ -39,6 +39,7 @@ type Trialed struct {
 	Due      []int64
 
 	Violations, Early int64
+	Beyond            []int64 // by how much the violated bounds are too narrow, the slack not counted
 	EventsPerS        float64 // sent
 	InFlight          float64
 	CPUPerEvent       float64 // NaN where nobody knows; so the others
@@ -149,8 +150,10 @@ func (r *Trialed) join(t *recording.Trace, q *beacon.Request, clock func(int64) 
 		case late < -clockSlop:
 			r.Early++
 			r.Violations++
+			r.Beyond = append(r.Beyond, late)
 		case at-bound-truthSlack > sent+q.TookNs[write]:
 			r.Violations++
+			r.Beyond = append(r.Beyond, at-bound-sent-q.TookNs[write])
 		}
 		if i%q.Bunch == 0 {
 			if i > 0 {

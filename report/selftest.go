@@ -89,6 +89,7 @@ type SelftestDispatch struct {
 	Realised float64 `json:"requests_per_s_realised"`
 	CV       float64 `json:"gap_cv"`
 	KS       float64 `json:"ks"`
+	Root     float64 `json:"ks_root_n"`
 	Lateness Spread  `json:"lateness_ns"`
 	Wire     Spread  `json:"schedule_to_wire_ns"`
 }
@@ -144,6 +145,7 @@ var selftestKeys = map[string]string{
 	"SelftestStep.in_flight_mean":          "Requests truly in flight, the mean over the load.",
 	"SelftestDispatch.gap_cv":              "Coefficient of variation of the gaps between due times; 1 for a Poisson process.",
 	"SelftestDispatch.ks":                  "Kolmogorov and Smirnov's distance of those gaps from the exponential distribution.",
+	"SelftestDispatch.ks_root_n":           "That distance times the root of the number of gaps: over 1.36 once in twenty for a true Poisson process.",
 	"SelftestDispatch.lateness_ns":         "Recorded times of leaving less due times.",
 	"SelftestDispatch.schedule_to_wire_ns": "The server's kernel stamps of requests less their due times.",
 	"SelftestVerdict.streams":              "The most streams, of the events a second that were tested, for which the verdict holds; 0 if for none.",
@@ -222,8 +224,8 @@ func (s *Selftest) page() *page {
 	facts.fact("bounds", fmt.Sprintf("%s arrivals outside what their stamps state", term.Count(s.Violations)))
 	facts.fact("limit", s.limit())
 	if d := s.Dispatch; d != nil {
-		facts.fact("dispatch", fmt.Sprintf("at %s requests/s (realised %s, gaps' CV %.3f, KS distance %.3f) late by %s at p50, %s at p99, %s at most; from schedule to wire %s at p50, %s at p99",
-			term.Number(d.Rate, true), term.Number(d.Realised, true), d.CV, d.KS,
+		facts.fact("dispatch", fmt.Sprintf("at %s requests/s (realised %s, gaps' CV %.3f, Kolmogorov-Smirnov √n·D %.2f) late by %s at p50, %s at p99, %s at most; from schedule to wire %s at p50, %s at p99",
+			term.Number(d.Rate, true), term.Number(d.Realised, true), d.CV, d.Root,
 			nsText(d.Lateness.P50), nsText(d.Lateness.P99), nsText(d.Lateness.Max), nsText(d.Wire.P50), nsText(d.Wire.P99)))
 	}
 	facts.warnings = s.Warnings

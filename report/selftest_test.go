@@ -54,7 +54,7 @@ func sampleSelftest() *Selftest {
 			{Streams: 1000, PerStream: 20, Asked: 20_000, Sent: 19_998, Events: 60_000, Sender: s, Error: s, ErrorExact: &s, ExactShare: .99, Bound: s, GapError: s, TTFTError: s, CPUPerEvent: f(6100), TimedPerEvent: f(4200), SetupCPU: f(25_000), Memory: f(900), InFlight: 1000},
 			{Streams: 10_000, PerStream: 20, Asked: 200_000, Sent: 180_000, Events: 540_000, Void: true, Sender: s, Error: s, Bound: s},
 		},
-		Dispatch: &SelftestDispatch{Rate: 1000, Realised: 1003, CV: 1.01, KS: 0.02, Lateness: s, Wire: s},
+		Dispatch: &SelftestDispatch{Rate: 1000, Realised: 1003, CV: 1.01, KS: 0.02, Root: 1.1, Lateness: s, Wire: s},
 		Verdict:  SelftestVerdict{Text: "This machine can quote TTFT and gaps to ±10 µs up to 1,000 streams at 20 tokens/s each.", Streams: 1000, ErrorNs: &quoted},
 	}
 }
