@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer holdMemory()()
 	for _, note := range append(prompts.Notes(), converseNotes(s, prompts)...) {
 		o.Say("%s", note)
 	}
@@ -152,7 +154,11 @@ func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, 
 	if n := prompts.Timed(); n > 0 && s.Schedule.Unset() {
 		return schedule.NewTimed(s.Schedule, n, prompts.Time, s.Seed)
 	}
-	return schedule.New(s.Schedule, s.Seed)
+	arrivals, err := schedule.New(s.Schedule, s.Seed)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s, which schedule.file (--trace) names", s.Schedule.File)
+	}
+	return arrivals, err
 }
 
 // converseNotes say what a rate means for conversations.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -367,7 +368,11 @@ func (r *run) obey(ctx context.Context, stop <-chan struct{}, over <-chan struct
 			}
 			grace = nil
 		case <-ctx.Done():
-			r.stopSending("interrupted")
+			why := "interrupted"
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				why = cause.Error() // such as a signal
+			}
+			r.stopSending(why)
 			r.cutAll(errStopped)
 			return
 		case <-over:

@@ -124,3 +124,20 @@ func warningOf(r *Result, code string) string {
 	}
 	return ""
 }
+
+// A run that its failures stopped during the warm-up has nothing of nothing.
+func TestFailuresBeforeAnythingWasMeasured(t *testing.T) {
+	src := recording.Slice{{Phase: recording.Warmup, Outcome: recording.Refused}}
+	r, err := Evaluate(src, recording.Meta{Interrupted: "too many requests failed", WindowStart: recording.Some[int64](0), WindowEnd: recording.Some[int64](1)}, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range r.Warnings {
+		if strings.Contains(w.Text, "0 of 0") || strings.Contains(w.Text, "()") {
+			t.Errorf("%+v", w)
+		}
+	}
+	if len(r.Warnings) == 0 || r.Warnings[0].Code != "not_a_measurement" {
+		t.Errorf("%+v", r.Warnings)
+	}
+}

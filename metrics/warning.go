@@ -102,6 +102,11 @@ func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 	if stopped {
 		own -= y.cutByUser()
 	}
+	if y.measured == 0 && byFailures {
+		w.add("not_a_measurement", "This is not a measurement: too many requests failed before the measured phase began",
+			"Every row of requests.parquet says how its request ended. Try one by hand, and compare the URL, the model's name and the key.")
+		return
+	}
 	if byFailures || float64(own) > failedOver*float64(y.measured) {
 		w.add("not_a_measurement", fmt.Sprintf("This is not a measurement of the server's speed: %d of %d requests failed (%s)", failed, y.measured, classes(r.Failures)),
 			"The figures describe the few that came through. Find out why requests fail first: the failures list says at which step, with the first error of each kind.")

@@ -44,6 +44,13 @@ func beside(rs []*metrics.Result) *page {
 	}
 	p := &page{verdict: fact{text: headline(rs, differ, agree, few), tone: term.Strong}}
 	p.add(runsBlock(rs, names, legends))
+	for i, r := range rs {
+		b := targets(r)
+		if b.table != nil {
+			b.title = "Targets of " + names[i]
+			p.add(b)
+		}
+	}
 	said, noted := split(together(rs, names))
 	p.add(block{title: "Warnings", warnings: said})
 	p.add(block{title: "These tell the runs apart", table: contrastTable(differ, names)})

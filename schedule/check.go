@@ -178,6 +178,8 @@ func (o *Options) checkUsers(f *finding) {
 	switch {
 	case f.kind == Closed && o.Concurrency < 1:
 		f.wrong("concurrency", "must be 1 or more users in a closed loop, not %d", o.Concurrency)
+	case f.kind == Closed && o.Concurrency > usersMax:
+		f.wrong("concurrency", "must be %d users at most, not %d: no machine has so many connections", usersMax, o.Concurrency)
 	case f.kind != Closed && o.Concurrency != 0:
 		f.wrong("concurrency", "is for closed loops, not for kind %s; max_in_flight limits requests in flight", f.kind)
 	}

@@ -134,6 +134,10 @@ func readCSV(data []byte) ([]Arrival, error) {
 		if err == io.EOF {
 			return rows, nil
 		}
+		var wrong *csv.ParseError
+		if errors.As(err, &wrong) && (errors.Is(err, csv.ErrQuote) || errors.Is(err, csv.ErrBareQuote)) {
+			return nil, fmt.Errorf("line %d: a quote is opened and never closed, or stands where none belongs", wrong.StartLine)
+		}
 		if err != nil {
 			return nil, err
 		}

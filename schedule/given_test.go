@@ -202,3 +202,17 @@ func TestSpeedup(t *testing.T) {
 		}
 	}
 }
+
+// An error of quotes names the line on which the quote begins.
+func TestUnclosedQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"at_s,session\n1,a\n2,\"b\n3,c\n4,d\n": "line 3: a quote is opened and never closed",
+		"at_s,session\n1,a\"b\n":               "line 2: a quote is opened and never closed, or stands where none belongs",
+	} {
+		if _, err := readRows(strings.NewReader(text)); err == nil {
+			t.Errorf("%q is taken", text)
+		} else if err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

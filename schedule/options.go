@@ -37,6 +37,7 @@ const (
 	shapeMin      = 0.2 // one of 15.8
 	shapeMax      = 100
 	lengthMax     = 10_000 * time.Hour
+	usersMax      = 100_000
 )
 
 const (

@@ -13,6 +13,7 @@ type Kind string
 
 const (
 	Text   Kind = "text"   // one value; the last one given counts
+	Once   Kind = "once"   // one value; a second one is a mistake
 	Switch Kind = "switch" // no value: true
 	Many   Kind = "many"   // may be given several times; each adds to the run file's
 )
@@ -71,7 +72,7 @@ func Flags() []Flag {
 		{"slow", "judge.slow", Text, "answers that take longer than `TIME` are slow"},
 		{"judge", "judge.verdict", Text, "`HOW` to judge objectives: interval or point"},
 		{"expect", "expect", Text, "`HOW` a good answer ends: stop, length or any"},
-		{"check", "check", Text, "what a right answer passes: schema:FILE, regex:EXPRESSION, text:TEXT or command:COMMAND (`KIND:WHAT`)"},
+		{"check", "check", Once, "what a right answer passes: schema:FILE, regex:EXPRESSION, text:TEXT or command:COMMAND (`KIND:WHAT`)"},
 
 		{"max-in-flight", "load.max_in_flight", Text, "most requests in flight: `N`"},
 		{"timeout", "load.timeout", Text, "`TIME` for a request in all"},

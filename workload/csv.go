@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -77,6 +78,9 @@ func csvFields(fields [][]byte, line []byte) [][]byte {
 }
 
 func (c *csvColumns) parse(line []byte) (item, error) {
+	if bytes.Count(line, []byte(`"`))%2 != 0 {
+		return item{}, errors.New("a quote is opened and never closed")
+	}
 	c.fields = csvFields(c.fields[:0], line)
 	if len(c.fields) != c.n {
 		return item{}, fmt.Errorf("%d fields, where the header has %d", len(c.fields), c.n)

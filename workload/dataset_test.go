@@ -243,3 +243,13 @@ func FuzzSplitArray(f *testing.F) {
 		}
 	})
 }
+
+func TestUnclosedQuote(t *testing.T) {
+	path := write(t, "prompt_tokens,output_tokens\n1,2\n\"3,4\n5,\"6\"\n")
+	if _, err := Open(Options{Dataset: path}, 1); err == nil || !strings.HasSuffix(err.Error(), "line 3: a quote is opened and never closed") {
+		t.Error(err)
+	}
+	if w := mustOpen(t, Options{Dataset: path, SkipBad: true}, 1); w.Rows() != 2 || w.Skipped().Bad != 1 {
+		t.Errorf("%d rows, %+v", w.Rows(), w.Skipped())
+	}
+}

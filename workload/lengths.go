@@ -3,6 +3,7 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -145,12 +146,13 @@ func newDrawer(o Options, runSeed uint64) (*drawer, error) {
 		return d, nil
 	}
 	for _, one := range []struct {
+		key  string
 		text Lengths
 		law  *law
 		take func(pair) int32
 	}{
-		{o.Input, &d.input, func(p pair) int32 { return p.input }},
-		{o.Output, &d.output, func(p pair) int32 { return p.output }},
+		{"input", o.Input, &d.input, func(p pair) int32 { return p.input }},
+		{"output", o.Output, &d.output, func(p pair) int32 { return p.output }},
 	} {
 		if one.text == "" {
 			continue
@@ -162,7 +164,9 @@ func newDrawer(o Options, runSeed uint64) (*drawer, error) {
 		if one.law.kind != empirical {
 			continue
 		}
-		if one.law.rows, err = readPairs(one.law.file, one.take); err != nil {
+		if one.law.rows, err = readPairs(one.law.file, one.take); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no file %s, which workload.%s (--%[2]s) names", one.law.file, one.key)
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -244,6 +248,17 @@ func (d *drawer) tryFilter() (Cut, error) {
 	return c, nil
 }
 
+// realised is the mean of normal lengths that are drawn again below 1/2, which
+// rounds to no token: mean + sd φ(a)/(1-Φ(a)) with a = (1/2 - mean)/sd, the mean of a
+// truncated normal distribution.
+func (d law) realised() float64 {
+	if d.b <= 0 {
+		return d.a
+	}
+	a := (0.5 - d.a) / d.b
+	return d.a + d.b*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi)/(0.5*math.Erfc(a/math.Sqrt2))
+}
+
 // String says d in words.
 func (d law) String() string {
 	switch d.kind {
@@ -252,7 +267,11 @@ func (d law) String() string {
 	case uniform:
 		return fmt.Sprintf("uniform from %.0f to %.0f tokens", d.a, d.b)
 	case normal:
-		return fmt.Sprintf("normal with mean %g and standard deviation %g tokens", d.a, d.b)
+		text := fmt.Sprintf("normal with mean %g and standard deviation %g tokens", d.a, d.b)
+		if mean := d.realised(); mean > 1.01*d.a {
+			text += fmt.Sprintf(", of which what is below 1 is drawn again: the mean is then %.3g", mean)
+		}
+		return text
 	case lognormal:
 		return fmt.Sprintf("lognormal with median %g and 90th percentile %g tokens", d.a, d.b)
 	}

@@ -146,7 +146,7 @@ func TestEmpirical(t *testing.T) {
 	if q := mustAt(t, w, 0, 0, 0); q.PromptTokens != 512 || q.OutputTokens < 1 || q.OutputTokens > 3 {
 		t.Errorf("%d in, %d out", q.PromptTokens, q.OutputTokens)
 	}
-	if _, err := Open(Options{Input: "empirical:none.csv"}, 1); err == nil || !strings.HasPrefix(err.Error(), "reading lengths: open none.csv") {
+	if _, err := Open(Options{Input: "empirical:none.csv"}, 1); err == nil || !strings.HasPrefix(err.Error(), "reading lengths: there is no file none.csv, which workload.input (--input) names") {
 		t.Error(err)
 	}
 	path = write(t, `{"prompt":"a"}`)
@@ -192,5 +192,22 @@ func TestEveryWorkloadIsDeterministic(t *testing.T) {
 		if o.Dataset != "testdata/lmsys.parquet" && bytesOf(6, 1) == want {
 			t.Errorf("%+v: the same workload with another seed", o)
 		}
+	}
+}
+
+// Of a normal distribution with mean 5 and deviation 10, cut at 1/2: a = -0.45,
+// φ = 0.3605, 1-Φ = 0.6736, so that the mean is 10.35. So it comes out.
+func TestRealisedMean(t *testing.T) {
+	w := mustOpen(t, Options{Input: "normal:5,10", Output: "normal:500,10"}, 1)
+	if s := w.Source(); !strings.Contains(s, "prompts normal with mean 5 and standard deviation 10 tokens, of which what is below 1 is drawn again: the mean is then 10.4; answers normal with mean 500 and standard deviation 10 tokens") {
+		t.Error(s)
+	}
+	sum := 0.0
+	const n = 40_000
+	for i := range int64(n) {
+		sum += float64(w.drawer.at(i).input)
+	}
+	if mean := sum / n; math.Abs(mean-10.35) > 0.15 { // four standard errors of 6.9/200
+		t.Errorf("mean %v", mean)
 	}
 }

@@ -26,6 +26,8 @@ func addSpecFlags(c *cobra.Command, wanted func(spec.Flag) bool) specFlags {
 		}
 		all[f.Name] = f
 		switch f.Kind {
+		case spec.Once:
+			c.Flags().StringArray(f.Name, nil, f.Usage)
 		case spec.Switch:
 			c.Flags().Bool(f.Name, false, f.Usage)
 		case spec.Many:
@@ -50,6 +52,9 @@ func (all specFlags) settings(c *cobra.Command, set []string) ([]conf.Setting, e
 			return
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
+			if values := list.GetSlice(); def.Kind == spec.Once && len(values) > 1 {
+				mistake = usagef("--%s is given %d times; give it once", f.Name, len(values))
+			}
 			for _, v := range list.GetSlice() {
 				if def.Path == "target.headers" && !strings.ContainsAny(v, ":=") {
 					mistake = usagef("--header takes \"Name: value\", and one that was given has no colon") // it may be a key: not repeated

@@ -8,7 +8,10 @@ import (
 	"syscall"
 )
 
-var errCut = errors.New("interrupted")
+var (
+	errCut        = errors.New("interrupted")
+	errTerminated = errors.New("terminated (SIGTERM)")
+)
 
 // interrupts turns ^C into stop (no more arrivals), and a second one or SIGTERM
 // into the end of the context (answers are cut).
@@ -23,7 +26,11 @@ func interrupts(parent context.Context, s streams) (ctx context.Context, stop <-
 		for {
 			select {
 			case sig := <-signals:
-				if stopped || sig == syscall.SIGTERM {
+				if sig == syscall.SIGTERM {
+					cut(errTerminated)
+					return
+				}
+				if stopped {
 					cut(errCut)
 					return
 				}

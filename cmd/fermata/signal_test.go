@@ -122,6 +122,9 @@ func TestCut(t *testing.T) {
 				t.Errorf("it took %v to cut", took)
 			}
 			contains(t, p.out.String(), "Partial: the run was")
+			if told := strings.Contains(p.out.String(), "terminated (SIGTERM)"); told != (name == "terminate") || told && strings.Contains(p.out.String(), "^C") {
+				t.Errorf("what ended it is not told:\n%s", &p.out)
+			}
 			began := 0
 			for _, tr := range intact(t, run) {
 				if tr.Outcome != recording.TruncatedByUs && tr.Outcome != recording.NotSent {
