@@ -103,7 +103,11 @@ func (t *Trial) take(ctx context.Context) (taken Taken, err error) {
 			URL: t.URL, Dialect: d, Prompts: asks{int32(t.Plan.Events)},
 			Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "Accept-Encoding": {"identity"}},
 		},
-		Transport: choice.New,
+		Transport: func(c wire.Clock) wire.Transport {
+			t := choice.New(c)
+			marks.loops, _ = t.(wire.Looped)
+			return t
+		},
 		Started: func(c wire.Clock) {
 			clock, taken.ZeroWallNs = c, c.ZeroWallNs()
 			marks.start(c)
@@ -149,14 +153,18 @@ func (a asks) Conversation(int64) (int64, int, bool) { return 0, 0, false }
 
 // A marker marks the use of the machine every markEvery until end.
 type marker struct {
-	all  []Mark
-	stop chan struct{}
-	done chan struct{}
+	all   []Mark
+	loops wire.Looped // nil where there are none
+	stop  chan struct{}
+	done  chan struct{}
 }
 
 func (m *marker) mark(at int64) {
 	k := Mark{At: at, Timed: -1}
 	k.CPU, k.Memory = ownUse()
+	if m.loops != nil {
+		k.Timed = m.loops.Timed()
+	}
 	m.all = append(m.all, k)
 }
 

@@ -74,6 +74,14 @@ func (f *Fast) Vitals() Vitals {
 	return v
 }
 
+// Timed implements Looped.
+func (f *Fast) Timed() (ns int64) {
+	for _, l := range f.loops {
+		ns += threadTime(int(l.thread.Load()))
+	}
+	return ns
+}
+
 // Lead implements Transport.
 func (f *Fast) Lead() time.Duration { return lead }
 

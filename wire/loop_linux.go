@@ -30,14 +30,16 @@ const (
 // readable: the kernel stamps what arrives, so that reading every millisecond
 // costs a fifth of waking for each event and loses nothing.
 type loop struct {
-	clock   Clock
-	stamps  stamps
-	meter   *meter
-	longest atomic.Int64 // turn, ns, since somebody asked
-	epoll   int
-	bell    int // rings the loop out of a rest
-	files   [2]unix.PollFd
-	active  atomic.Int64 // calls
+	clock    Clock
+	stamps   stamps
+	meter    *meter
+	longest  atomic.Int64 // turn, ns, since somebody asked
+	thread   atomic.Int32 // that it runs on
+	realtime bool         // that thread goes before all others
+	epoll    int
+	bell     int // rings the loop out of a rest
+	files    [2]unix.PollFd
+	active   atomic.Int64 // calls
 
 	mu     sync.Mutex
 	notes  []note
@@ -134,7 +136,8 @@ func (l *loop) start() {
 	go func() {
 		defer close(l.done)
 		runtime.LockOSThread() // and the thread ends with the loop
-		keepPunctual()
+		l.realtime = keepPunctual()
+		l.thread.Store(int32(unix.Gettid()))
 		l.run()
 		close(l.decoder.over)
 	}()
@@ -325,7 +328,7 @@ func (l *loop) rest() {
 	if l.opening > 0 || !l.stamps.receive { // a user's time would be late by the rest
 		files = l.files[:2]
 	}
-	for {
+	for rested := false; ; {
 		now := l.clock.Now()
 		until, due := l.began+l.period, int64(1<<62)
 		if len(l.dues) > 0 {
@@ -336,11 +339,15 @@ func (l *loop) rest() {
 			for due <= until && now < due && due-now <= l.spin {
 				now = l.clock.Now()
 			}
+			if l.realtime && !rested { // else nobody else would ever run on this core
+				yield()
+			}
 			return
 		}
 		l.asleep.Store(true)
 		if !l.posted.Load() {
 			doze(files, min(left, dozeMost))
+			rested = true
 		}
 		l.asleep.Store(false)
 		if files[0].Revents != 0 {

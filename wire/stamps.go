@@ -50,6 +50,12 @@ type Monitored interface {
 	Vitals() Vitals
 }
 
+// Looped is a transport with event loops.
+type Looped interface {
+	// Timed is the processor time that they have used, ns.
+	Timed() int64
+}
+
 // A meter counts for Vitals. It is for concurrent use and costs a few atomic
 // additions a read.
 type meter struct {
