@@ -45,6 +45,7 @@ type bench struct {
 
 	judged, violations int64  // events of all trials, and bounds that did not hold
 	used               string // transport
+	lock               *os.File
 	self               func(role ...string) *exec.Cmd
 }
 
@@ -121,6 +122,9 @@ func run(args []string, to io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	b.ctx = ctx
+	if err := b.alone(); err != nil {
+		return err
+	}
 	b.self = func(role ...string) *exec.Cmd {
 		cmd := exec.Command(exe, role...)
 		cmd.Stderr = os.Stderr

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package main
+
+func (b *bench) alone() error { return nil }
