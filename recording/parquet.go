@@ -137,7 +137,8 @@ type parquetFile[T any] struct {
 	rows int64
 }
 
-func createParquet[T any](path string) (*parquetFile[T], error) {
+// createParquet begins a file of row groups of at most so many rows.
+func createParquet[T any](path string, group int64) (*parquetFile[T], error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func createParquet[T any](path string) (*parquetFile[T], error) {
 		parquet.Compression(&zstd.Codec{Level: zstd.DefaultLevel}),
 		parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked), // tags cannot say it of pointers
 		parquet.DataPageStatistics(false),
-		parquet.MaxRowsPerRowGroup(groupRows))
+		parquet.MaxRowsPerRowGroup(group))
 	return &parquetFile[T]{f: f, w: w, one: make([]T, 1)}, nil
 }
 
@@ -175,7 +176,7 @@ type requestsWriter struct {
 }
 
 func createRequests(path string) (*requestsWriter, error) {
-	p, err := createParquet[requestRow](path)
+	p, err := createParquet[requestRow](path, groupRows)
 	if err != nil {
 		return nil, err
 	}

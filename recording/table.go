@@ -10,6 +10,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
+// A row group of a table holds at most this many rows, which are narrow.
+const tableRows = 1 << 17
+
 // A Table writes rows of one type to a Parquet file: anything beside requests
 // that lasts. Columns are T's fields with parquet tags. The file appears under
 // its name once it is whole. CreateTable makes one.
@@ -20,16 +23,16 @@ type Table[T any] struct {
 
 // CreateTable begins a table.
 func CreateTable[T any](path string) (*Table[T], error) {
-	f, err := createParquet[T](path + ".tmp")
+	f, err := createParquet[T](path+".tmp", tableRows)
 	if err != nil {
 		return nil, fmt.Errorf("recording: writing a table: %w", err)
 	}
 	return &Table[T]{path, f}, nil
 }
 
-// Write adds a row. It keeps nothing of it.
-func (t *Table[T]) Write(row *T) error {
-	if err := t.file.write(row); err != nil {
+// Write adds rows. It keeps nothing of them.
+func (t *Table[T]) Write(rows ...T) error {
+	if _, err := t.file.w.Write(rows); err != nil {
 		return fmt.Errorf("recording: writing %s: %w", t.path, err)
 	}
 	return nil

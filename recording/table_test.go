@@ -32,7 +32,12 @@ func TestTable(t *testing.T) {
 		if i%3 == 0 {
 			want[i].Mark = &mark
 		}
-		if err := table.Write(&want[i]); err != nil {
+	}
+	if err := table.Write(want[:300]...); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range want[300:] {
+		if err := table.Write(row); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -369,3 +369,28 @@ func TestSpeculationPlayedBack(t *testing.T) {
 		t.Errorf("metrics has a share of %v in the event before, the steps %.4f", result.SameEventShare, same/float64(len(all)))
 	}
 }
+
+// Admission by the first chunk alone thrashes when memory is full; the other
+// implementation had 1,037 preemptions, a wait of 196 s and a silence of 2.5 s,
+// against none, 18.7 s and 0.19 s.
+func TestAdmissionByChunkThrashes(t *testing.T) {
+	requests := pinned(t, "yi34b_1p5qps_8k")
+	for _, c := range []struct {
+		admit               string
+		evictions           int
+		wait, silence, slip float64
+	}{{sim.AdmitFull, 0, 18.7, .19, .05}, {sim.AdmitChunk, 1037, 196, 2.5, 1}} {
+		o := yi(sim.Scheduler{Policy: sim.Unified, MaxNumBatchedTokens: 2048})
+		o.Admit = c.admit
+		evictions, wait, silence := 0, 0.0, 0.0
+		for _, r := range play(t, o, requests) {
+			evictions += r.Evictions
+			wait = max(wait, float64(r.FirstScheduled-r.Request.Arrival)/1e9)
+			g, _ := r.Longest()
+			silence = max(silence, float64(g.Ns)/1e9)
+		}
+		if evictions != c.evictions || math.Abs(wait-c.wait) > c.slip || math.Abs(silence-c.silence) > c.slip/2 {
+			t.Errorf("%s: %d evictions, %.1f s and %.2f s", c.admit, evictions, wait, silence)
+		}
+	}
+}

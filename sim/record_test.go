@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,15 +18,41 @@ import (
 	"fermata/sim"
 )
 
+// write plays requests and writes a run into a folder, as the command does.
+func write(dir string, o sim.Options, requests iter.Seq[sim.Request]) error {
+	e, err := sim.New(o)
+	if err != nil {
+		return err
+	}
+	truth, err := sim.CreateTruth(dir)
+	if err != nil {
+		return err
+	}
+	e.Observe(sim.Observer{Iteration: truth.Iteration})
+	var failed error
+	traces := func(yield func(recording.Trace) bool) {
+		for r, err := range e.Records(requests) {
+			if failed = err; err != nil {
+				return
+			}
+			truth.Record(r)
+			if !yield(r.Trace("")) {
+				return
+			}
+		}
+	}
+	err = recording.WriteParquet(filepath.Join(dir, recording.RequestsFile), recording.Meta{Tool: "test"}, traces)
+	if err = errors.Join(err, failed); err != nil {
+		return errors.Join(err, truth.Drop())
+	}
+	return truth.Close()
+}
+
 // record writes a run into a folder of its own.
 func record(t testing.TB, o sim.Options, requests []sim.Request) string {
 	t.Helper()
-	e, err := sim.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	if err := e.Record(dir, recording.Meta{Tool: "test"}, slices.Values(requests)); err != nil {
+	if err := write(dir, o, slices.Values(requests)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -149,21 +176,19 @@ func fields(t *testing.T, tr recording.Trace) []byte {
 	return b
 }
 
-// A run that cannot be played leaves no files that look whole.
+// The truth of a run that cannot be played leaves no files that look whole.
 func TestRecordOfWhatCannotBeServed(t *testing.T) {
-	e, err := sim.New(yi(stallFree(512)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	err = e.Record(dir, recording.Meta{}, slices.Values([]sim.Request{{Prompt: 100, Output: 10}, {Index: 1, Arrival: 5, Prompt: 1 << 20, Output: 10}}))
+	err := write(dir, yi(stallFree(512)), slices.Values([]sim.Request{{Prompt: 100, Output: 10}, {Index: 1, Arrival: 5, Prompt: 1 << 20, Output: 10}}))
 	var unfit *sim.UnfitError
 	if !errors.As(err, &unfit) || unfit.Index != 1 {
 		t.Errorf("%v, want that request 1 does not fit", err)
 	}
-	for _, name := range []string{recording.RequestsFile, sim.GapsFile, sim.IterationsFile} {
-		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is left: %v", name, err)
+	for _, name := range []string{sim.GapsFile, sim.IterationsFile} {
+		for _, name := range []string{name, name + ".tmp"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left: %v", name, err)
+			}
 		}
 	}
 }
@@ -202,4 +227,15 @@ func TestRecordsInOrder(t *testing.T) {
 	if n != 1000 {
 		t.Errorf("%d records, want 1000", n)
 	}
+}
+
+// Writing a run with the truth about every gap.
+func BenchmarkRecord(b *testing.B) {
+	const n = 20_000
+	for b.Loop() {
+		if err := write(b.TempDir(), flat(5*time.Millisecond, time.Millisecond, 256), stream(n, 120)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(n*128*b.N)/b.Elapsed().Seconds()/1e6, "Mtokens/s")
 }

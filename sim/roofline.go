@@ -35,8 +35,9 @@ type Roofline struct {
 	hostFixed, hostSeq               float64
 }
 
-// prepare computes the coefficients. Products are converted before sums, so that
-// no platform fuses them and every one gives the same bits.
+// prepare computes the coefficients. Here and below, products are converted
+// before they are summed: that forbids fusing both into one rounding, which some
+// platforms would do and others not.
 func (r *Roofline) prepare() {
 	m, g, tp := &r.Model, &r.GPU, float64(r.TP)
 	peak := g.FLOPS
@@ -76,7 +77,7 @@ func smoothMax(a, b, p float64) float64 {
 		return math.Sqrt(float64(a*a) + float64(b*b))
 	case 1.5:
 		root := math.Cbrt(float64(a*math.Sqrt(a)) + float64(b*math.Sqrt(b)))
-		return root * root
+		return float64(root * root)
 	}
 	return math.Pow(math.Pow(a, p)+math.Pow(b, p), 1/p)
 }
@@ -105,15 +106,15 @@ func (r *Roofline) Terms(b *Batch) Terms {
 		n += c.Tokens
 		q, s := int64(c.Tokens), int64(c.Cached)
 		pairs := q*s + q*(q+1)/2
-		t.PrefillAttention += max(float64(pairs)*r.pairCompute, float64(s+q)*r.kvRead)
+		t.PrefillAttention += max(float64(float64(pairs)*r.pairCompute), float64(float64(s+q)*r.kvRead))
 	}
 	tokens := float64(n)
 	t.Host = r.hostFixed + float64(r.hostSeq*float64(b.Decodes+len(b.Chunks)))
-	t.Linear = r.layers * r.linear(n)
-	t.Elementwise = r.layers * (r.elementFixed + float64(tokens*r.elementToken))
-	t.AllReduce = r.layers * (r.reduceFixed + float64(tokens*r.reduceToken))
-	t.DecodeAttention = r.layers * float64(float64(b.Context)*r.kvRead)
-	t.PrefillAttention *= r.layers
+	t.Linear = float64(r.layers * r.linear(n))
+	t.Elementwise = float64(r.layers * (r.elementFixed + float64(tokens*r.elementToken)))
+	t.AllReduce = float64(r.layers * (r.reduceFixed + float64(tokens*r.reduceToken)))
+	t.DecodeAttention = float64(r.layers * float64(float64(b.Context)*r.kvRead))
+	t.PrefillAttention = float64(t.PrefillAttention * r.layers)
 	if sampled := float64(b.Query + len(b.Chunks)); sampled > 0 {
 		t.Head = smoothMax(sampled*r.headComputeToken, r.headRead, r.GPU.Smoothness)
 	}
@@ -145,7 +146,7 @@ func (r *Roofline) Prefill(prompt int) int64 {
 // of each that activations, the CUDA context and collectives take; negative
 // where the weights alone do not fit.
 func (r *Roofline) Capacity(fraction, reserved float64) int64 {
-	room := fraction*r.GPU.Memory - float64(r.Weight)*float64(r.Model.Params())/float64(r.TP) - reserved
+	room := float64(fraction*r.GPU.Memory) - float64(r.Weight)*float64(r.Model.Params())/float64(r.TP) - reserved
 	return int64(math.Floor(room / float64(r.Model.Layers*r.kvRank())))
 }
 

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"errors"
-	"iter"
-	"os"
 	"path/filepath"
 
 	"fermata/recording"
@@ -56,7 +54,7 @@ type ChunkRow struct {
 type Truth struct {
 	gaps       *recording.Table[GapRow]
 	iterations *recording.Table[IterationRow]
-	gap        GapRow
+	rows       []GapRow // of a request
 	iteration  IterationRow
 	err        error
 }
@@ -91,22 +89,23 @@ func (t *Truth) Iteration(it *Iteration) {
 		free := int64(it.BlocksFree)
 		row.BlocksFree = &free
 	}
-	t.err = t.iterations.Write(row)
+	t.err = t.iterations.Write(*row)
 }
 
 // Record writes the gaps of a request. Close tells of errors.
 func (t *Truth) Record(r *Record) {
+	if t.err != nil {
+		return
+	}
+	rows := t.rows[:0]
 	for g := range r.Gaps() {
-		if t.err != nil {
-			return
-		}
-		t.gap = GapRow{
+		rows = append(rows, GapRow{
 			Index: g.Index, Token: int32(g.Token), Gap: g.Ns, Own: g.OwnNs, Prefill: g.PrefillNs, Preempted: g.PreemptedNs,
 			Recompute: g.RecomputeNs, Transfer: g.TransferNs, Mixed: g.MixedNs, Waiting: g.WaitingNs,
 			Prefills: int32(g.PrefillIterations), Culprits: g.Culprits,
-		}
-		t.err = t.gaps.Write(&t.gap)
+		})
 	}
+	t.rows, t.err = rows, t.gaps.Write(rows...)
 }
 
 // Close completes the files, or after an error removes them.
@@ -119,43 +118,3 @@ func (t *Truth) Close() error {
 
 // Drop gives the files up.
 func (t *Truth) Drop() error { return errors.Join(t.gaps.Drop(), t.iterations.Drop()) }
-
-// Record plays requests to the end and writes a whole run into a folder:
-// requests.parquet, and the truth beside it. Nothing stays in memory but what is
-// under way. The engine's observer is told too.
-func (e *Engine) Record(dir string, meta recording.Meta, requests iter.Seq[Request]) error {
-	truth, err := CreateTruth(dir)
-	if err != nil {
-		return err
-	}
-	outer := e.observer.Iteration
-	e.observer.Iteration = func(it *Iteration) {
-		if outer != nil {
-			outer(it)
-		}
-		truth.Iteration(it)
-	}
-	packing := ""
-	if s := e.Speculation; s != nil {
-		packing = s.Packing
-	}
-	var failed error
-	err = recording.WriteParquet(filepath.Join(dir, recording.RequestsFile), meta, func(yield func(recording.Trace) bool) {
-		for r, err := range e.Records(requests) {
-			if failed = err; err != nil {
-				return
-			}
-			truth.Record(r)
-			if !yield(r.Trace(packing)) {
-				return
-			}
-		}
-	})
-	if failed != nil {
-		return errors.Join(failed, truth.Drop(), os.Remove(filepath.Join(dir, recording.RequestsFile)))
-	}
-	if err != nil {
-		return errors.Join(err, truth.Drop())
-	}
-	return truth.Close()
-}

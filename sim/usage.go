@@ -29,7 +29,7 @@ func (u *Usage) add(it *Iteration) {
 		}
 	}
 	if it.BlocksAll > 0 {
-		u.BlockNs += float64(it.BlocksAll-it.BlocksFree) * float64(ns)
+		u.BlockNs += float64(float64(it.BlocksAll-it.BlocksFree) * float64(ns))
 	}
 }
 
