@@ -348,15 +348,37 @@ func TestSpeculationPlayedBack(t *testing.T) {
 		t.Errorf("metrics says %v, the playback %d ns", got, want)
 	}
 
-	// Stalls of a reader of 50 tokens a second.
-	stalled := int64(0)
+	// Stalls of a reader of 50 tokens a second: a reader who waits goes on from
+	// where he waited.
+	stalled, count, total, longest := int64(0), 0, int64(0), int64(0)
 	for _, r := range records {
-		if _, miss := missed(r, -1, 20e6); miss > 0 {
+		due, had := r.Tokens[0].At, false
+		for _, tok := range r.Tokens[1:] {
+			due += 20e6
+			if late := tok.At - due; late > 0 {
+				had = true
+				count++
+				total += late
+				longest = max(longest, late)
+				due = tok.At
+			}
+		}
+		if had {
 			stalled++
 		}
 	}
 	if result.Stalls.RequestsWithAny != stalled || stalled == 0 || stalled == int64(len(records)) {
 		t.Errorf("metrics has %d requests with stalls, the playback %d of %d", result.Stalls.RequestsWithAny, stalled, len(records))
+	}
+	n := float64(len(records))
+	if got := *result.Metrics.StallsPerRequest.Mean; math.Abs(got-float64(count)/n) > 1e-9 {
+		t.Errorf("metrics has %g stalls a request, the playback %g", got, float64(count)/n)
+	}
+	if got := *result.Metrics.StallTotal.Mean; math.Abs(got-float64(total)/n) > 1 {
+		t.Errorf("metrics has %g ns of stalls a request, the playback %g", got, float64(total)/n)
+	}
+	if got := *result.Metrics.StallLongest.Max; got != float64(longest) {
+		t.Errorf("metrics has a stall of %g ns, the playback %d", got, longest)
 	}
 	same := 0.0
 	all := gapsOf(records)

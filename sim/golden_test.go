@@ -93,9 +93,25 @@ func play(t testing.TB, o sim.Options, requests []sim.Request) []*sim.Record {
 	return records
 }
 
+func long(o sim.Options) sim.Options {
+	o.MaxModelLen = 8192
+	return o
+}
+
+func batches(wait time.Duration) sim.Options {
+	o := yi(sim.Scheduler{Policy: sim.Static, FillWait: wait})
+	o.Scheduler.MaxNumSeqs = 24
+	return o
+}
+
 // The schedules of an independent implementation in Python, whose results were
 // written with six decimals.
 func TestGolden(t *testing.T) {
+	thrashing := yi(sim.Scheduler{Policy: sim.Unified, MaxNumBatchedTokens: 2048})
+	thrashing.Admit = sim.AdmitChunk
+	tight := yi(prefillFirst(8192))
+	none := 0.0
+	tight.Memory = sim.Memory{Tokens: 30_000, Watermark: &none}
 	for _, c := range []struct {
 		workload, result string
 		options          sim.Options
@@ -107,11 +123,16 @@ func TestGolden(t *testing.T) {
 		{"yi34b_0p7qps_16k", "sarathi1536", yi(stallFree(1536))},
 		{"llama3_8b_0p6qps_8k", "vllm0", llama(prefillFirst(8192))},
 		{"llama3_8b_0p6qps_8k", "sarathi512", llama(stallFree(512))},
+		{"yi34b_1p5qps_8k", "orca", long(yi(sim.Scheduler{Policy: sim.Orca}))},
+		{"yi34b_1p5qps_8k", "chunk", thrashing},
+		{"yi34b_1p5qps_8k", "tight", tight},
+		{"yi34b_1p5qps_8k", "static24", batches(0)},
+		{"yi34b_1p5qps_8k", "static24_wait5", batches(5 * time.Second)},
 	} {
 		t.Run(c.workload+"_"+c.result, func(t *testing.T) {
-			records := play(t, c.options, pinned(t, c.workload))
-			slices.SortFunc(records, func(a, b *sim.Record) int { return int(a.Request.Index - b.Request.Index) })
 			golden := rows(t, fmt.Sprintf("%s_%s_golden.csv", c.workload, c.result))
+			records := play(t, c.options, pinned(t, c.workload)[:len(golden)])
+			slices.SortFunc(records, func(a, b *sim.Record) int { return int(a.Request.Index - b.Request.Index) })
 			if len(records) != len(golden) {
 				t.Fatalf("%d records, want %d", len(records), len(golden))
 			}

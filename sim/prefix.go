@@ -86,7 +86,7 @@ func (s *sequence) key(i, blockSize int) uint64 {
 		}
 	}
 	if s.Prefix != "" && end <= s.PrefixTokens {
-		return hash(hashText(s.Prefix) + uint64(i))
+		return hash(s.shared + uint64(i))
 	}
 	return hash(s.stream + uint64(i))
 }

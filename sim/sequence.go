@@ -4,6 +4,7 @@ package sim
 type sequence struct {
 	Request
 	stream uint64 // of the tokens that only its session, or itself, has
+	shared uint64 // of those that its prefix has
 
 	target    int // tokens to prefill: the prompt, or after a recompute also what was generated
 	computed  int // tokens whose keys and values exist
@@ -34,6 +35,9 @@ func (s *sequence) begin(r Request) {
 	s.stream = hash(uint64(r.Index) ^ 0x5eed)
 	if r.Session != "" {
 		s.stream = hashText(r.Session)
+	}
+	if r.Prefix != "" {
+		s.shared = hashText(r.Prefix)
 	}
 	s.record = Record{Request: r, FirstScheduled: absent, PrefillEnd: absent, Tokens: tokens, apart: gaps, culprits: culprits}
 }
