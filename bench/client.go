@@ -342,7 +342,7 @@ func (b *bench) dispatch() error {
 
 // openLoop makes trials at a rate and shows the one in the middle, by its p99.
 func (b *bench) openLoop(rate, seconds float64, what, goal string, show func(*report.SelftestDispatch) (string, bool)) error {
-	t := experiment.Trial{Rate: rate, Requests: int(rate * seconds), Plan: beacon.Plan{Events: 10, Gap: 50 * time.Millisecond}}
+	t := experiment.Trial{Rate: rate, Requests: int(rate * seconds), Wide: true, Plan: beacon.Plan{Events: 10, Gap: 50 * time.Millisecond}}
 	cells, err := b.several(b.fermata, t)
 	if err != nil {
 		return err

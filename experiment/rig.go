@@ -88,7 +88,11 @@ func (r *Rig) client(ctx context.Context, t *Trial) (*Taken, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the self-test's client: %w", err)
 	}
-	if _, _, err := place.Start(cmd, r.At()); err != nil {
+	at := r.At()
+	if t.Wide {
+		at.Cores = nil
+	}
+	if _, _, err := place.Start(cmd, at); err != nil {
 		return nil, fmt.Errorf("starting the self-test's client: %w", err)
 	}
 	gone := context.AfterFunc(ctx, func() {

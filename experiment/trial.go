@@ -24,9 +24,10 @@ import (
 type Trial struct {
 	Streams   int         // of a closed loop
 	Requests  int         // of the closed loop in all; 0: one a stream
-	Rate      float64     // requests a second of a Poisson process, instead of a closed loop
+	Rate      float64     // requests a second of a Poisson process, instead of a closed loop; a second of warm-up comes first
 	Plan      beacon.Plan // Wait and Events are filled in where they are 0
 	Transport string      // fast, compatible or empty: as a run would choose
+	Wide      bool        // the client may use the beacon's cores too: with one core alone nothing spins until a due time
 
 	URL string // of the beacon; the rig's
 	Dir string // for the recording; the rig's
@@ -50,6 +51,9 @@ type Mark struct {
 	Timed  int64 // of it, by the event loops; -1 where there are none
 	Memory int64 // bytes of its own: neither files nor shared; -1 where the system does not say
 }
+
+// openWarmup is what an open loop's connections are made in.
+const openWarmup = "1s"
 
 const markEvery = 50 * time.Millisecond
 
@@ -135,7 +139,7 @@ func (t *Trial) take(ctx context.Context) (taken Taken, err error) {
 func (t *Trial) schedule() schedule.Options {
 	o := schedule.Options{Kind: schedule.Closed, Concurrency: t.Streams, Requests: int64(max(t.Streams, t.Requests)), Warmup: "0", Drain: "quiet"}
 	if t.Rate > 0 {
-		o = schedule.Options{Kind: schedule.Poisson, Rate: t.Rate, Requests: int64(t.Requests), Warmup: "0", Drain: "quiet"}
+		o = schedule.Options{Kind: schedule.Poisson, Rate: t.Rate, Requests: int64(t.Requests), Warmup: openWarmup, Drain: "quiet"}
 	}
 	return o
 }

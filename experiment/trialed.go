@@ -34,9 +34,9 @@ type Trialed struct {
 	Bound    []int64
 	Gap      []int64 // recorded less true gaps, absolute
 	TTFT     []int64 // recorded (from departure) less true (from the server's kernel), absolute
-	Lateness []int64 // departures less due times
-	Wire     []int64 // the server's kernel stamps less due times
-	Due      []int64
+	Lateness []int64 // departures less due times, of measured requests
+	Wire     []int64 // the server's kernel stamps less due times, of them
+	Due      []int64 // of them
 
 	Violations, Early int64
 	Beyond            []int64 // by how much the violated bounds are too narrow, the slack not counted
@@ -130,11 +130,15 @@ func (r *Trialed) join(t *recording.Trace, q *beacon.Request, clock func(int64) 
 		return fmt.Errorf("the recording has %d arrivals of an answer with %d events", t.Len(), want)
 	}
 	if t.Sent.OK {
-		r.Lateness = append(r.Lateness, t.Sent.V-t.Due)
 		r.TTFT = append(r.TTFT, abs(t.Due+t.DeltaNs[0]-t.Sent.V-(q.SentNs[0]-q.ReceivedNs)))
 	}
-	r.Wire = append(r.Wire, clock(q.ReceivedNs)-t.Due)
-	r.Due = append(r.Due, t.Due)
+	if t.Phase == recording.Measured {
+		if t.Sent.OK {
+			r.Lateness = append(r.Lateness, t.Sent.V-t.Due)
+		}
+		r.Wire = append(r.Wire, clock(q.ReceivedNs)-t.Due)
+		r.Due = append(r.Due, t.Due)
+	}
 	at, before := t.Due, int64(0)
 	for i, d := range t.DeltaNs {
 		at += d
