@@ -16,28 +16,39 @@ func arrivals(src recording.Source, s *spec.Run) (*metrics.Arrivals, error) {
 	if s.Schedule.Kind == schedule.Closed || s.Schedule.Kind == schedule.All {
 		return nil, nil
 	}
-	var due []int64
+	var due, sent []int64
 	for t := range src.Traces(0) {
 		if t.Phase == recording.Measured && t.Try == 0 && t.Turn == 0 { // later turns follow answers
 			due = append(due, t.Due)
+			if t.Sent.OK {
+				sent = append(sent, t.Sent.V)
+			}
 		}
 	}
 	if err := src.Err(); err != nil || len(due) < 3 {
 		return nil, err
 	}
-	g := schedule.Realised(due)
+	realised := schedule.Realised
 	if plan, err := schedule.New(s.Schedule, s.Seed); err == nil { // not from a file that is gone
-		g = plan.Realised(due)
+		realised = plan.Realised
 	}
+	g := realised(due)
 	a := &metrics.Arrivals{Gaps: int64(g.N), MeanNs: int64(math.Round(g.MeanNs)), CV: g.CV}
 	if g.Windows > 1 {
 		a.Dispersion, a.WindowNs = &g.Dispersion, g.WindowNs
 	}
 	if g.Asked != nil {
 		mean := int64(math.Round(g.Asked.MeanNs))
-		a.AskedMeanNs, a.AskedCV, a.KS = &mean, &g.Asked.CV, g.Asked.Distance
+		a.AskedMeanNs, a.AskedCV, a.KS, a.KSP = &mean, &g.Asked.CV, g.Asked.Distance, g.Asked.Chance
 		if g.Windows > 1 {
 			a.AskedDispersion = &g.Asked.Dispersion
+		}
+	}
+	if len(sent) >= 3 {
+		g := realised(sent)
+		a.Sent = &metrics.Sendings{MeanNs: int64(math.Round(g.MeanNs)), CV: g.CV}
+		if g.Asked != nil {
+			a.Sent.KS, a.Sent.KSP = g.Asked.Distance, g.Asked.Chance
 		}
 	}
 	return a, nil

@@ -93,7 +93,8 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
-	end, err := record(ctx, dir, s, all, arrivals, right, o)
+	figures := newScrape(ctx, s, all, o)
+	end, err := record(ctx, dir, s, all, arrivals, right, figures, o)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +232,7 @@ func (t *target) prepare(ctx context.Context, prompts *workload.Workload) error 
 }
 
 // record runs the load and finishes its recording.
-func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrivals *schedule.Schedule, right *check.Checker, o Options) (load.End, error) {
+func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrivals *schedule.Schedule, right *check.Checker, figures *scrape, o Options) (load.End, error) {
 	route, whom, err := settle(s, all)
 	if err != nil {
 		return load.End{}, err
@@ -262,6 +263,7 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 		Started: func(c wire.Clock) {
 			meta.ZeroWallNs = recording.Some(c.ZeroWallNs())
 			_ = rec.SetMeta(meta) // a recorder that fails fails the run at its first request
+			figures.start(c)
 		},
 	}
 	if right != nil {
@@ -279,7 +281,11 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	if o.Live != nil {
 		job.Live = func(l load.Live) { o.Live(l, plan) }
 	}
+	if figures != nil {
+		job.Sampled = figures.sampled
+	}
 	end, err := load.Run(ctx, o.Stop, job)
+	figures.stop()
 	if err == nil {
 		err = promptsErr(all)
 	}
@@ -364,6 +370,9 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 	if r.Load.Spent, err = spent(rec, s); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
+	if s.Connect.Insecure {
+		r.Warnings = append(r.Warnings, insecure)
+	}
 	if err := showExample(rec, r.Checks); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
@@ -383,6 +392,12 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 		r.Run.Name = filepath.Base(filepath.Clean(dir))
 	}
 	return r, nil
+}
+
+// insecure is the warning of a run that took any certificate.
+var insecure = metrics.Warning{
+	Code: "insecure", Text: "certificates were not verified (--insecure)",
+	Help: "Whoever is on the way could have answered instead of the server. Trust its authority with --ca-file instead.",
 }
 
 // mostShown bounds the text of an answer in a result, in bytes.

@@ -22,7 +22,7 @@ func chooseTransport(s *spec.Run, all []*target) error {
 	for _, t := range all {
 		urls = append(urls, t.url)
 	}
-	choice, err := wire.Choose(asked, wire.Options{}, urls...)
+	choice, err := wire.Choose(asked, s.Connect, urls...)
 	if err != nil {
 		return fmt.Errorf("target.transport: %w", err)
 	}

@@ -175,6 +175,7 @@ func (e *evaluation) result(samples []recording.Sample) *Result {
 	}
 	i := readSamples(samples)
 	i.judge(r, e.tally.unsent)
+	r.Server = i.server(&r.Window)
 	e.remarks.warnings(r, e.tally, i, strings.Contains(e.meta.Interrupted, stoppedByFailures))
 	return r
 }

@@ -35,6 +35,7 @@ type Result struct {
 
 	Simulation *Simulation `json:"simulation,omitempty"` // what the simulated system did, where it was one
 
+	Server   *Server   `json:"server,omitempty"` // what the server said of itself
 	Health   Health    `json:"health"`
 	Warnings []Warning `json:"warnings"`
 }
@@ -146,7 +147,18 @@ type Arrivals struct {
 	AskedMeanNs     *int64   `json:"asked_mean_ns,omitempty"`
 	AskedCV         *float64 `json:"asked_cv,omitempty"`
 	AskedDispersion *float64 `json:"asked_dispersion,omitempty"`
-	KS              *float64 `json:"ks,omitempty"` // Kolmogorov and Smirnov's distance from the exponential asked for
+	KS              *float64 `json:"ks,omitempty"`   // Kolmogorov and Smirnov's distance from the exponential asked for
+	KSP             *float64 `json:"ks_p,omitempty"` // chance of a distance as large in a Poisson process
+
+	Sent *Sendings `json:"sent,omitempty"`
+}
+
+// Sendings are the same of the moments at which the requests left.
+type Sendings struct {
+	MeanNs int64    `json:"mean_ns"`
+	CV     float64  `json:"cv"`
+	KS     *float64 `json:"ks,omitempty"`
+	KSP    *float64 `json:"ks_p,omitempty"`
 }
 
 // A Failure is a class of measured requests that were not ok.
@@ -349,13 +361,20 @@ type VerdictView struct {
 
 // Health says how far the instrument itself can be trusted.
 type Health struct {
-	ClientBound bool     `json:"client_bound"`
-	Reasons     []string `json:"reasons"`
-	ReadLag     *Dist    `json:"read_lag,omitempty"`
-	ExactShare  *float64 `json:"exact_share,omitempty"` // arrivals whose stamp's bound is 1 ms at most
-	BoundWidth  *Dist    `json:"bound_width,omitempty"` // bounds of all stamps
-	CPUMax      *float64 `json:"cpu_max,omitempty"`     // cores used in the busiest second
-	GCPauseMax  *int64   `json:"gc_pause_max_ns,omitempty"`
+	ClientBound    bool     `json:"client_bound"`
+	Reasons        []string `json:"reasons"`
+	ReadLag        *Dist    `json:"read_lag,omitempty"`      // from the kernel's receipt of bytes to their reading, one a read
+	Canary         *Dist    `json:"canary,omitempty"`        // how late events of a known time were stamped, where the kernel does not
+	ExactShare     *float64 `json:"exact_share,omitempty"`   // arrivals whose stamp's bound is 1 ms at most, last ones of answers aside
+	BoundWidth     *Dist    `json:"bound_width,omitempty"`   // bounds of all stamps
+	BoundedWidth   *Dist    `json:"bounded_width,omitempty"` // bounds of the stamps that are not exact
+	ReadsLeftShare *float64 `json:"reads_left_share,omitempty"`
+	LoopTurnMax    *int64   `json:"loop_turn_max_ns,omitempty"`
+	CPUMax         *float64 `json:"cpu_max,omitempty"`          // cores used in the busiest second
+	CPUPressureMax *float64 `json:"cpu_pressure_max,omitempty"` // share of a second in which some task of the machine waited for a core
+	GCPauseMax     *int64   `json:"gc_pause_max_ns,omitempty"`
+	GCCycles       *int64   `json:"gc_cycles,omitempty"`
+	ClockStepMax   *int64   `json:"clock_step_max_ns,omitempty"`
 }
 
 // A Warning is what a careful reader must know: what was seen, and what to do.

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"fermata/internal/stats"
 	"fermata/recording"
 )
 
@@ -14,7 +13,8 @@ const exactWithinNs = 1_000_000
 type gaps struct {
 	tbt, event, longest         *series // tbt is event itself as long as both are the same
 	perEvent, perRead           *series
-	width                       *series // of the stamps' bounds
+	width, wide                 *series // of the stamps' bounds, and of those that are not exact
+	others, exact               int64   // arrivals but the last of their answers, and of them those with exact stamps
 	decode, sameEvent, sameRead int64   // tokens
 	reads                       bool    // reads are known
 	lo, hi                      []int64
@@ -27,10 +27,10 @@ func newGaps(opt Options) *gaps {
 		longest:  newSeries(opt, "ns", lower).exceeding(opt).stamps(),
 		perEvent: pooled(newSeries(opt, "tokens", neutral)),
 		perRead:  pooled(newSeries(opt, "events", neutral)),
-		width:    newSeries(opt, "ns", lower),
+		width:    pooled(newSeries(opt, "ns", lower)),
+		wide:     pooled(newSeries(opt, "ns", lower)),
 	}
 	g.tbt = g.event
-	g.width.ints = stats.NewInts(opt.keep(keepTokens), exactWithinNs)
 	return g
 }
 
@@ -53,7 +53,30 @@ func (g *gaps) see(a *answer) {
 	}
 	g.bunches(a)
 	if a.stamps {
-		g.width.all(a.t.StampErrorNs)
+		g.widths(a)
+	}
+}
+
+// widths takes the bounds of the stamps. The server's end marker often follows an
+// answer's last event at once, so that this one says nothing of the reader.
+func (g *gaps) widths(a *answer) {
+	e := a.t.StampErrorNs
+	g.width.all(e)
+	any := false
+	for i, v := range e {
+		if last := i == len(e)-1; !last && !a.second {
+			g.others++
+			if v <= exactWithinNs {
+				g.exact++
+			}
+		}
+		if v > exactWithinNs {
+			g.wide.run(v, 1)
+			any = true
+		}
+	}
+	if any && !a.second {
+		g.wide.requests++
 	}
 }
 
@@ -202,7 +225,7 @@ func (g *gaps) seek() recording.Columns {
 	if g.perRead.seek() != 0 {
 		want |= recording.Times | recording.Reads
 	}
-	if g.width.seek() != 0 {
+	if seekAll(g.width, g.wide) != 0 {
 		want |= recording.Times | recording.Errors
 	}
 	return want
@@ -223,9 +246,9 @@ func (g *gaps) result(r *Result, measured int64) {
 			r.SameReadShare = &share
 		}
 	}
-	r.Health.BoundWidth = g.width.dist(measured)
-	if n := g.width.n(); n > 0 {
-		share := float64(n-g.width.ints.Above(0)) / float64(n)
+	r.Health.BoundWidth, r.Health.BoundedWidth = g.width.dist(measured), g.wide.dist(measured)
+	if g.others > 0 {
+		share := float64(g.exact) / float64(g.others)
 		r.Health.ExactShare = &share
 	}
 }

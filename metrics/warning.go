@@ -68,7 +68,7 @@ func (m *remarks) see(a *answer) {
 }
 
 // warnings is the catalogue in order of weight.
-func (m *remarks) warnings(r *Result, y *tally, i instrument, byFailures bool) {
+func (m *remarks) warnings(r *Result, y *tally, i *instrument, byFailures bool) {
 	w := &list{}
 	m.failures(w, r, y, byFailures)
 	m.checks(w, r.Checks)
@@ -80,6 +80,7 @@ func (m *remarks) warnings(r *Result, y *tally, i instrument, byFailures bool) {
 	m.counts(w, r)
 	m.stream(w)
 	m.lengths(w)
+	i.warnings(w, r)
 	m.precision(w, r)
 	if i.waiting > 0 {
 		w.add("waited", fmt.Sprintf("max_in_flight held requests back, up to %d at once", i.waiting),

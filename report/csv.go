@@ -88,6 +88,13 @@ func (c *longForm) result(r *metrics.Result) {
 		c.figure("arrivals", "1", "asked_cv", a.AskedCV)
 		c.figure("arrivals", "1", "dispersion", a.Dispersion)
 		c.figure("arrivals", "1", "ks", a.KS)
+		c.figure("arrivals", "1", "ks_p", a.KSP)
+		if s := a.Sent; s != nil {
+			c.count("arrivals", "ns", "sent_mean", s.MeanNs)
+			c.figure("arrivals", "1", "sent_cv", &s.CV)
+			c.figure("arrivals", "1", "sent_ks", s.KS)
+			c.figure("arrivals", "1", "sent_ks_p", s.KSP)
+		}
 	}
 	c.counts("outcomes", r.Outcomes)
 	for _, f := range r.Failures {
@@ -135,6 +142,9 @@ func (c *longForm) result(r *metrics.Result) {
 	}
 	c.figure("same_event_share", "1", "share", r.SameEventShare)
 	c.figure("same_read_share", "1", "share", r.SameReadShare)
+	if s := r.Server; s != nil {
+		c.server(s)
+	}
 	c.health(&r.Health)
 	for _, w := range r.Warnings {
 		one := 1.0
@@ -210,8 +220,41 @@ func (c *longForm) health(h *metrics.Health) {
 	if h.GCPauseMax != nil {
 		c.count("health", "ns", "gc_pause_max", *h.GCPauseMax)
 	}
+	c.figure("health", "1", "reads_left_share", h.ReadsLeftShare)
+	c.figure("health", "1", "cpu_pressure_max", h.CPUPressureMax)
+	for _, n := range []struct {
+		unit, stat string
+		v          *int64
+	}{{"ns", "loop_turn_max", h.LoopTurnMax}, {"cycles", "gc_cycles", h.GCCycles}, {"ns", "clock_step_max", h.ClockStepMax}} {
+		if n.v != nil {
+			c.count("health", n.unit, n.stat, *n.v)
+		}
+	}
 	c.dist("read_lag", h.ReadLag)
+	c.dist("canary", h.Canary)
 	c.dist("bound_width", h.BoundWidth)
+	c.dist("bounded_width", h.BoundedWidth)
+}
+
+func (c *longForm) server(s *metrics.Server) {
+	c.count("server", "s", "seconds", s.Seconds)
+	for _, f := range []struct {
+		unit, stat string
+		v          *float64
+	}{
+		{"requests", "running_mean", s.RunningMean},
+		{"requests", "running_max", s.RunningMax},
+		{"requests", "waiting_mean", s.WaitingMean},
+		{"requests", "waiting_max", s.WaitingMax},
+		{"1", "kv_usage_mean", s.KVUsageMean},
+		{"1", "kv_usage_max", s.KVUsageMax},
+		{"requests", "preemptions", s.Preemptions},
+		{"1", "prefix_hit_share", s.PrefixHitShare},
+		{"requests", "in_flight_mean", &s.InFlightMean},
+		{"requests", "in_flight_max", &s.InFlightMax},
+	} {
+		c.figure("server", f.unit, f.stat, f.v)
+	}
 }
 
 // dist writes the statistics of d; each carries the sizes that it rests on.

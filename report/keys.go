@@ -20,6 +20,7 @@ var typeMeanings = []struct{ name, meaning string }{
 	{"Arrivals", "How measured requests came, by their due times."},
 	{"Spent", "Money."},
 	{"Precision", "How well a percentile was to be known, and is."},
+	{"Sendings", "How they left, by the times of their sending."},
 	{"Failure", "A class of measured requests that were not ok."},
 	{"Metrics", "One distribution a metric, over the requests that have the value. A metric is absent where no request has it."},
 	{"Dist", "A distribution, with how many requests lack the value."},
@@ -39,6 +40,7 @@ var typeMeanings = []struct{ name, meaning string }{
 	{"VerdictView", "The verdict with another deadline of the first token: one entry a slack and edge."},
 	{"Simulation", "What a simulated system did as a whole, from time zero to its last iteration."},
 	{"SimulatedGap", "A gap between two tokens of one answer, with what it consisted of."},
+	{"Server", "What the server said of itself once a second in the measured phase (`record.scrape`), beside the client's own count."},
 	{"Health", "How far the instrument itself can be trusted."},
 	{"Warning", "What a careful reader must know: what was seen, and what to do."},
 }
@@ -50,6 +52,7 @@ const (
 	noRequest  = "no measured request has it"
 	noInterval = "too few requests for that end, or none was computed"
 	notTold    = "the run did not say"
+	toldNot    = "the server does not say"
 )
 
 var keys = []key{
@@ -76,6 +79,7 @@ var keys = []key{
 	{"Result.same_read_share", "1", "The same for the socket read of the token before.", "no answer has a second token"},
 	{"Result.targets", "", "The targets of a run that has several, by name.", "the run has one"},
 	{"Result.simulation", "", "What the simulated system did.", "nothing was simulated, or behind a port"},
+	{"Result.server", "", "What the server said of itself.", "it was not asked, or did not say"},
 	{"Result.health", "", "The instrument.", ""},
 	{"Result.warnings", "", "What a careful reader must know.", ""},
 
@@ -129,6 +133,13 @@ var keys = []key{
 	{"Arrivals.asked_cv", "1", "Coefficient of variation that it draws from.", "the schedule draws from no single distribution"},
 	{"Arrivals.asked_dispersion", "1", "Index of dispersion to expect in such windows.", "the schedule draws from no single distribution"},
 	{"Arrivals.ks", "1", "Largest distance between the gaps' distribution and the exponential asked for (Kolmogorov–Smirnov).", "the schedule is not Poisson"},
+	{"Arrivals.ks_p", "1", "How often a Poisson process has a distance at least as large: below 0.05 it looks like none.", "the schedule is not Poisson"},
+	{"Arrivals.sent", "", "The same of the times at which the requests left.", "fewer than three were sent"},
+
+	{"Sendings.mean_ns", "ns", "Mean gap.", ""},
+	{"Sendings.cv", "1", "Coefficient of variation of the gaps.", ""},
+	{"Sendings.ks", "1", "Distance from the exponential asked for.", "the schedule is not Poisson"},
+	{"Sendings.ks_p", "1", "How often a Poisson process has a distance at least as large.", "the schedule is not Poisson"},
 
 	{"Failure.outcome", "", "Class: http_error, refused, connect_failed, tls_failed, timeout, empty, filtered, not_streamed, stream_cut, stream_error, bad_stream, truncated_by_us, not_sent, incomplete; more may come.", ""},
 	{"Failure.failed_at", "", "Step at which it failed.", "it was never sent, or no step applies"},
@@ -293,11 +304,31 @@ var keys = []key{
 
 	{"Health.client_bound", "", "The measuring side was the bottleneck: numbers hold its delays too.", ""},
 	{"Health.reasons", "", "Why, if so.", ""},
-	{"Health.read_lag", "", "Time between the arrival of bytes and their reading.", "it was not measured"},
-	{"Health.exact_share", "1", "Share of arrivals whose stamp is exact.", "nothing arrived"},
-	{"Health.bound_width", "", "Bounds on the stamps of the others.", "all are exact, or none arrived"},
+	{"Health.read_lag", "", "Time from the kernel's receipt of bytes to their reading, one a read of a socket, in the whole run: what a stamp taken by the reader would be wrong by. Values are upper ends of buckets, too large by 1/32 at most.", "the kernel does not stamp, or an older tool made the recording"},
+	{"Health.canary", "", "How late events of a known time were stamped that came over a loopback connection during the run, by bucket likewise: the usual error of the reader's own times.", "the kernel stamps, or an older tool made the recording"},
+	{"Health.exact_share", "1", "Share of arrivals whose stamp is exact (bound of 1 ms at most), the last one of each answer left out, which the server's end marker often follows at once.", "no answer had two arrivals"},
+	{"Health.bound_width", "", "Bounds on the stamps of all arrivals.", "none arrived, or bounds are not known"},
+	{"Health.bounded_width", "", "Bounds on the stamps that are not exact.", "all are exact, or none arrived"},
+	{"Health.reads_left_share", "1", "Share of reads that left data in the socket's queue.", "it was not counted"},
+	{"Health.loop_turn_max_ns", "ns", "Longest turn of an event loop: how long no socket was looked at.", "the transport has no event loop of its own"},
 	{"Health.cpu_max", "cores", "Cores that the tool used in its busiest second.", "there is no series of samples"},
+	{"Health.cpu_pressure_max", "1", "Largest share of a second in which some task of this machine waited for a core.", "the system does not say"},
 	{"Health.gc_pause_max_ns", "ns", "Longest pause of the tool's garbage collector in one second.", "there is no series of samples"},
+	{"Health.gc_cycles", "cycles", "Collections of the tool's garbage collector in the run.", "there is no series of samples, or an older one"},
+	{"Health.clock_step_max_ns", "ns", "Furthest that the wall clock moved against the monotonic one within a second.", "it was not looked at"},
+
+	{"Server.names", "", "Whose names its figures have: vllm, llama.cpp, sglang or tgi; more may come.", ""},
+	{"Server.seconds", "s", "Seconds of the measured phase in which it answered.", ""},
+	{"Server.running_mean", "requests", "Requests that it worked on, on average.", toldNot},
+	{"Server.running_max", "requests", "… at most.", toldNot},
+	{"Server.waiting_mean", "requests", "Requests that waited in it, on average.", toldNot},
+	{"Server.waiting_max", "requests", "… at most.", toldNot},
+	{"Server.kv_usage_mean", "1", "Share of its key-value cache in use, on average.", toldNot},
+	{"Server.kv_usage_max", "1", "… at most.", toldNot},
+	{"Server.preemptions", "requests", "Requests that lost their place during the phase.", toldNot},
+	{"Server.prefix_hit_share", "1", "Share of the tokens looked up in its prefix cache that were found, during the phase.", toldNot},
+	{"Server.in_flight_mean", "requests", "Requests in flight by the client's own count, in the same seconds.", ""},
+	{"Server.in_flight_max", "requests", "… at most.", ""},
 
 	{"Warning.code", "", "Stable name of the warning.", ""},
 	{"Warning.text", "", "What was seen and what it means.", ""},

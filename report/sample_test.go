@@ -138,6 +138,12 @@ func sample(name string, freezes bool) *metrics.Result {
 		Health: metrics.Health{
 			ExactShare: ptr(0.9996), BoundWidth: dist("ns", "lower", 0, spread(500, 20e3, 90e3)...),
 			ReadLag: dist("ns", "lower", 0, spread(5000, 2e3, 60e3)...), CPUMax: ptr(0.21), GCPauseMax: ptr(int64(180_000)),
+			ReadsLeftShare: ptr(0.0004), CPUPressureMax: ptr(0.12), GCCycles: ptr(int64(7)), ClockStepMax: ptr(int64(900)),
+		},
+		Server: &metrics.Server{
+			Names: "vllm", Seconds: 148, RunningMean: ptr(4.4), RunningMax: ptr(8.0), WaitingMean: ptr(0.1), WaitingMax: ptr(2.0),
+			KVUsageMean: ptr(0.31), KVUsageMax: ptr(0.52), Preemptions: ptr(3.0), PrefixHitShare: ptr(0.25),
+			InFlightMean: 4.5, InFlightMax: 10,
 		},
 		Warnings: []metrics.Warning{{
 			Code: "usage_shared",

@@ -41,6 +41,7 @@ func single(r *metrics.Result) *page {
 	})
 	p.add(throughput(r))
 	p.add(arrivals(r))
+	p.add(server(r))
 	p.add(instrument(r))
 	p.add(notes(noted))
 	return p
@@ -58,6 +59,7 @@ func whatRan(r *metrics.Result) block {
 	}
 	if a := r.Load.Arrivals; a != nil {
 		b.fact("arrivals", arrivalsText(a))
+		b.fact("on the wire", sentText(a))
 	}
 	b.fact("window", windowText(&r.Window))
 	b.fact("spent", spentText(r.Load.Spent))
@@ -300,34 +302,6 @@ func arrivals(r *metrics.Result) block {
 	return b
 }
 
-// instrument says how far the measuring side can be trusted.
-func instrument(r *metrics.Result) block {
-	h := &r.Health
-	b := block{title: "Instrument"}
-	if h.ExactShare != nil {
-		b.fact("stamps", term.Percent(*h.ExactShare)+" of arrivals have an exact time")
-	}
-	if h.BoundWidth != nil {
-		b.fact("others late by", "up to "+quantilesText(h.BoundWidth, 0.5, 0.99))
-	}
-	if h.ReadLag != nil {
-		b.fact("read lag", quantilesText(h.ReadLag, 0.5, 0.99))
-	}
-	if h.CPUMax != nil {
-		b.fact("CPU", term.Number(*h.CPUMax, false)+" cores in the busiest second")
-	}
-	if h.GCPauseMax != nil {
-		b.fact("GC pause", "at most "+term.Duration(float64(*h.GCPauseMax)))
-	}
-	verdict := "not the bottleneck"
-	if h.ClientBound {
-		verdict = "the bottleneck: see the warnings"
-	}
-	b.fact("this machine", verdict)
-	b.fact("made by", joined(" ", r.Tool.Name, r.Tool.Version))
-	return b
-}
-
 // joined joins the parts that are not empty.
 func joined(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
@@ -338,27 +312,4 @@ func prefixed(prefix, s string) string {
 		return ""
 	}
 	return prefix + s
-}
-
-// arrivalsText sets how requests came beside what was asked for.
-func arrivalsText(a *metrics.Arrivals) string {
-	asked := func(text string, v *float64) string {
-		if v == nil {
-			return text
-		}
-		return text + " of " + term.Number(*v, false)
-	}
-	mean := term.Duration(float64(a.MeanNs))
-	if a.AskedMeanNs != nil {
-		mean += " of " + term.Duration(float64(*a.AskedMeanNs))
-	}
-	parts := []string{"gaps " + mean + " on average", asked("CV "+term.Number(a.CV, false), a.AskedCV)}
-	if a.Dispersion != nil {
-		parts = append(parts, asked("dispersion "+term.Number(*a.Dispersion, false), a.AskedDispersion))
-	}
-	text := strings.Join(parts, " · ")
-	if a.AskedMeanNs != nil {
-		text += " (seen of asked)"
-	}
-	return text
 }

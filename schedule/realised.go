@@ -33,8 +33,9 @@ type Asked struct {
 
 	// Distance is the largest difference between the shares of gaps up to a
 	// length and those of the exponential distribution asked for (Kolmogorov and
-	// Smirnov's D). It is there for Poisson alone.
-	Distance *float64
+	// Smirnov's D), and Chance how often a distance at least as large comes from
+	// gaps that are exponential. They are there for Poisson alone.
+	Distance, Chance *float64
 }
 
 // fewestGaps are enough for windows that say something.
@@ -91,7 +92,8 @@ func (s *Schedule) Realised(due []int64) Gaps {
 	g.Asked = &Asked{MeanNs: mean, CV: cv, Dispersion: s.askedDispersion(g.WindowNs, cv)}
 	if _, poisson := s.moments.(*open).gaps.(exponential); poisson && s.burst == nil && g.N > 0 {
 		d := fromExponential(sorted(due), mean)
-		g.Asked.Distance = &d
+		p := kolmogorov(d, g.N)
+		g.Asked.Distance, g.Asked.Chance = &d, &p
 	}
 	return g
 }
@@ -110,6 +112,28 @@ func fromExponential(at []int64, mean float64) float64 {
 		d = max(d, f-float64(i)/n, float64(i+1)/n-f)
 	}
 	return d
+}
+
+// kolmogorov is the chance that n values have a distance of at least d from the
+// distribution that they are drawn from: Kolmogorov's 2 Σ (-1)^(k-1) exp(-2k²λ²)
+// with Stephens' λ = d(√n + 0.12 + 0.11/√n) ("EDF statistics for goodness of fit",
+// 1974), good from n of about 5 on.
+func kolmogorov(d float64, n int) float64 {
+	root := math.Sqrt(float64(n))
+	lambda := d * (root + 0.12 + 0.11/root)
+	if lambda < 0.2 { // the series converges slowly, to 1
+		return 1
+	}
+	p, sign := 0.0, 1.0
+	for k := 1.0; k <= 100; k++ {
+		term := math.Exp(-2 * k * k * lambda * lambda)
+		p += 2 * sign * term
+		if term < 1e-12 {
+			break
+		}
+		sign = -sign
+	}
+	return min(max(p, 0), 1)
 }
 
 // Asked are the mean in ns and the coefficient of variation of the gaps that s

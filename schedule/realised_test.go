@@ -130,3 +130,28 @@ func TestGapsForPeople(t *testing.T) {
 		}
 	}
 }
+
+// Smirnov's table of the limiting distribution (Annals of Mathematical Statistics
+// 19, 1948), 1 - L(λ), with the usual critical values to more digits; and exact
+// critical values for small samples (Massey 1951).
+func TestKolmogorov(t *testing.T) {
+	for _, c := range []struct{ lambda, p float64 }{
+		{0.5, 0.963945}, {0.827574, 0.5}, {1, 0.270000}, {1.223848, 0.1}, {1.358099, 0.05}, {1.627624, 0.01}, {2, 0.000671},
+	} {
+		const n = 1_000_000_000_000 // where the correction for few values is gone
+		if got := kolmogorov(c.lambda/1e6, n); math.Abs(got-c.p) > 2e-5 {
+			t.Errorf("λ %g: %g, want %g", c.lambda, got, c.p)
+		}
+	}
+	for _, c := range []struct {
+		n int
+		d float64
+	}{{10, 0.409}, {20, 0.294}, {35, 0.224}} { // exceeded by 5 %
+		if got := kolmogorov(c.d, c.n); math.Abs(got-0.05) > 0.003 {
+			t.Errorf("n %d, D %g: %g, want 0.05", c.n, c.d, got)
+		}
+	}
+	if got := kolmogorov(0, 50); math.Abs(got-1) > 1e-12 {
+		t.Errorf("no distance: %g", got)
+	}
+}

@@ -69,6 +69,8 @@ func (r *Run) report(doc *conf.Doc) {
 	r.reportTargets(doc)
 	doc.Report("workload", r.checkWorkload())
 	doc.Report("load", r.checkLoad())
+	doc.Report("connect", r.checkConnect())
+	doc.Report("record", r.checkRecord())
 	doc.Report("load", r.checkPrecision())
 	r.reportMoney(doc)
 	doc.Report("check", r.Check.Check())

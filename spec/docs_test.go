@@ -12,7 +12,7 @@ import (
 
 var (
 	row       = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|.*\\| ([^|]+) \\|$")
-	flagCell  = regexp.MustCompile("^`--([a-z-]+)`$")
+	flagCell  = regexp.MustCompile("^`--([a-z0-9-]+)`$")
 	documents = "../docs/spec.md"
 )
 

@@ -84,6 +84,13 @@ func Flags() []Flag {
 		{"retries", "load.retries", Text, "times that a request is tried again which failed before its first token: `N`"},
 		{"wait-ready", "load.wait_ready", Text, "`TIME` to wait for the server before starting"},
 
+		{"http2", "connect.http2", Switch, "speak HTTP/2 and nothing else"},
+		{"proxy", "connect.proxy", Text, "`URL` of a proxy, http, https or socks5; off for none (default that of the environment)"},
+		{"unix-socket", "connect.unix_socket", Text, "`PATH` of a Unix socket to connect to, whatever the URL's host"},
+		{"ca-file", "connect.ca_file", Text, "`FILE` of trusted authorities, instead of the system's"},
+		{"insecure", "connect.insecure", Switch, "take any certificate; the report says so"},
+		{"scrape", "record.scrape", Text, "the server's own figures once a second: auto, off or the `URL` of its Prometheus page"},
+
 		{"name", "name", Text, "`NAME` of the run"},
 		{"label", "labels", Many, "word for the result, as `NAME=VALUE`"},
 		{"keep-text", "record.keep_text", Switch, "keep prompts and answers"},

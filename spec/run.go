@@ -19,6 +19,7 @@ import (
 	"fermata/load"
 	"fermata/metrics"
 	"fermata/schedule"
+	"fermata/wire"
 	"fermata/workload"
 )
 
@@ -33,7 +34,8 @@ type Run struct {
 	Workload workload.Options  `yaml:"workload"`
 	Schedule schedule.Options  `yaml:"schedule"`
 	Load     load.Options      `yaml:"load"`
-	SLO      []string          `yaml:"slo"` // objectives, as metrics.ParseObjective takes them
+	Connect  wire.Options      `yaml:"connect"` // how the servers are reached
+	SLO      []string          `yaml:"slo"`     // objectives, as metrics.ParseObjective takes them
 	Judging  Judging           `yaml:"judge"`
 	Expect   string            `yaml:"expect"` // how a good answer ends: stop, length or any (default)
 	Check    check.Options     `yaml:"check"`  // by which a right answer is known; default none
@@ -82,7 +84,8 @@ type Judging struct {
 
 // Record says what the recording keeps besides arrivals.
 type Record struct {
-	KeepText bool `yaml:"keep_text,zero"` // keep prompts and answers, in text.parquet
+	KeepText bool   `yaml:"keep_text,zero"` // keep prompts and answers, in text.parquet
+	Scrape   string `yaml:"scrape"`         // what the server says of itself: auto (default), off or the URL of its Prometheus page
 }
 
 // Read reads a run file with settings put over it. The error is nil or
@@ -265,6 +268,8 @@ func nanoseconds(ds []time.Duration) []int64 {
 func (r *Run) YAML() []byte {
 	safe := *r
 	safe.Target = r.Target.public()
+	safe.Connect.Proxy = publicProxy(r.Connect.Proxy)
+	safe.Record.Scrape = publicScrape(r.Record.Scrape)
 	safe.Targets = slices.Clone(r.Targets)
 	for i := range safe.Targets {
 		safe.Targets[i].Target = safe.Targets[i].public()

@@ -198,6 +198,12 @@ var roundTrip = map[string]string{
 	"expect":                 "stop",
 	"check":                  `regex:^{"a": \d+}`,
 	"record.keep_text":       "true",
+	"record.scrape":          "http://h:9/metrics",
+	"connect.http2":          "true",
+	"connect.proxy":          "http://proxy:3128",
+	"connect.insecure":       "true",
+	"connect.ca_file":        "testdata/ca.pem",
+	"connect.unix_socket":    "/run/server.sock",
 	"labels":                 `{gpu: H100, k8s.io/x: "true", date: 2026-01-02, text: "a: b # c"}`,
 	"seed":                   "18446744073709551615",
 }
@@ -215,6 +221,9 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 		sets := []conf.Setting{{Path: "target.url", Value: "http://h:1"}}
 		if key == "interleave" || key == "targets" {
 			sets[0] = conf.Setting{Path: "targets", Value: "[{name: a, url: 'http://h:1'}]"}
+		}
+		if key == "connect.insecure" {
+			sets[0].Value = "https://h:1"
 		}
 		switch key {
 		case "schedule.rate", "schedule.file", "schedule.concurrency", "schedule.ramp":
@@ -288,6 +297,12 @@ func TestMistakes(t *testing.T) {
 		{"zero rate", "target: {url: 'http://h'}\nschedule: {rate: 0}", "f:2:18: schedule.rate: must be more than 0"},
 		{"fewer than no retries", base + "load: {retries: -1}", "f:3:17: load.retries: must be between 0, which means that no request is tried again, and 100, not -1"},
 		{"zero time-out", base + "load: {timeout: 0}", "f:3:17: load.timeout: must be more than 0"},
+		{"proxy", base + "connect: {proxy: 'h:1'}", "f:3:18: connect.proxy: must be the URL of a proxy such as http://127.0.0.1:3128 (or https, socks5), or off"},
+		{"proxy removed", base + "connect: {proxy: 'http://REMOVED@h:1'}", "f:3:18: connect.proxy: its password was removed when this file was saved; give the whole URL again"},
+		{"insecure", base + "connect: {insecure: true}", "f:3:21: connect.insecure: is about certificates, and no target's URL begins with https://; leave it out"},
+		{"authorities", base + "connect: {ca_file: testdata/prompts.jsonl}", "f:3:20: connect.ca_file: testdata/prompts.jsonl holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)"},
+		{"unix url", "target: {url: 'unix:///run/s'}\nschedule: {rate: 1}", "f:1:15: target.url: must begin with http:// or https://; for a Unix socket write http://localhost, and the socket's path with --unix-socket (connect.unix_socket)"},
+		{"scrape", base + "record: {scrape: yes}", "f:3:18: record.scrape: must be auto, off or a URL such as http://127.0.0.1:8000/metrics"},
 		{"negative", base + "load: {silence_timeout: -1s}", "f:3:25: load.silence_timeout: must not be negative, not -1s"},
 		{"in flight", base + "load: {max_in_flight: -1}", "f:3:23: load.max_in_flight: must not be negative, not -1; 0 means no limit"},
 		{"stop", base + "load: {stop_if_failed: 0.5}", `f:3:24: load.stop_if_failed: must be a share of the requests such as 50%, not "0.5"`},

@@ -35,7 +35,9 @@ func parseURL(text string) (*url.URL, error) {
 	if !ok {
 		return nil, fmt.Errorf("must begin with http:// or https://, %s", like)
 	}
-	if scheme = strings.ToLower(scheme); scheme != "http" && scheme != "https" {
+	if scheme = strings.ToLower(scheme); scheme == "unix" || scheme == "http+unix" {
+		return nil, fmt.Errorf("must begin with http:// or https://; for a Unix socket write http://localhost, and the socket's path with --unix-socket (connect.unix_socket)")
+	} else if scheme != "http" && scheme != "https" {
 		return nil, fmt.Errorf("must begin with http:// or https://, not %s", oneWord(scheme))
 	}
 	u, err := url.Parse(scheme + "://" + rest)
@@ -303,6 +305,7 @@ func (r *Run) Secrets(key string, headers map[string]string) []string {
 		secrets = append(secrets, aroundPlaceholders(value)...)
 	}
 	secrets = append(secrets, bodySecrets(r.Target.Body)...)
+	secrets = append(secrets, r.connectSecrets()...)
 	if u, err := parseURL(r.Target.URL); err == nil {
 		secrets = append(secrets, secretsOf(u)...)
 	}

@@ -51,6 +51,8 @@ target:
   api_key_env: KEY
   body: {api_key: hunter7, deep: [{password: hunter8}], max_tokens: 5, prompt_cache_key: kept}
 schedule: {rate: 1}
+connect: {proxy: "http://user:hunter9@proxy:3128"}
+record: {scrape: "https://user:hunter10@h:9/metrics?token=hunter11"}
 `
 
 func TestNothingSecretIsSaved(t *testing.T) {
@@ -61,7 +63,7 @@ func TestNothingSecretIsSaved(t *testing.T) {
 			t.Errorf("%s is in\n%s", text, saved)
 		}
 	}
-	for _, text := range []string{"https://REMOVED@h:1/v1?", "version=7", "Accept: REMOVED", "api_key_env: KEY", "X-Team: TEAM", "max_tokens: 5", "prompt_cache_key: kept"} {
+	for _, text := range []string{"https://REMOVED@h:1/v1?", "version=7", "Accept: REMOVED", "api_key_env: KEY", "X-Team: TEAM", "max_tokens: 5", "prompt_cache_key: kept", "http://REMOVED@proxy:3128", "https://REMOVED@h:9/metrics?"} {
 		if !strings.Contains(saved, text) {
 			t.Errorf("%s is not in\n%s", text, saved)
 		}
@@ -70,7 +72,7 @@ func TestNothingSecretIsSaved(t *testing.T) {
 		t.Error("saving changed the run")
 	}
 	_, err := Read("run.yaml", []byte(saved), nil)
-	for _, text := range []string{"target.url: its password or key was removed", "target.headers.Accept: its value was removed", "target.body: a secret in it was removed", `--header "X-Api-Key: …"`} {
+	for _, text := range []string{"target.url: its password or key was removed", "target.headers.Accept: its value was removed", "target.body: a secret in it was removed", "connect.proxy: its password was removed", "record.scrape: its password or key was removed", `--header "X-Api-Key: …"`} {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in %v", text, err)
 		}
@@ -93,7 +95,7 @@ func TestCredentials(t *testing.T) {
 		t.Error(diff)
 	}
 	secrets := r.Secrets(key, headers)
-	for _, s := range []string{"sk-1", "hunter2", "hunter3", "hunter4", "hunter5", "hunter6", "blue"} {
+	for _, s := range []string{"sk-1", "hunter2", "hunter3", "hunter4", "hunter5", "hunter6", "hunter9", "hunter10", "hunter11", "blue"} {
 		if !slices.Contains(secrets, s) {
 			t.Errorf("%s is no secret", s)
 		}
