@@ -1,8 +1,14 @@
 package experiment
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"fermata/metrics"
 	"fermata/recording"
 )
 
@@ -68,5 +74,40 @@ func TestSpentIsTold(t *testing.T) {
 	}
 	if !done.End.Closed {
 		t.Errorf("%+v", done.End)
+	}
+}
+
+// What became of the data set stands in the result: five rows of which one is
+// broken and one too long are asked three and a half times.
+func TestDataSetIsTold(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(file, []byte("prompt_tokens,output_tokens\n10,3\n20,3\nmany,3\n30,3\n900,3\n0,3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done, _, _ := ran(t, "{ttft: 1ms, gap: 1ms, tokens: max}", map[string]string{
+		"workload.dataset": file, "workload.skip_bad": "true", "workload.max_input": "100",
+		"schedule.kind": "all", "schedule.requests": "10", "seed": "5",
+	})
+	want := &metrics.DataSet{
+		Rows: 3, Rounds: 3, Unreadable: 1, Empty: 1,
+		FirstUnreadable: `line 4: prompt_tokens must be a whole number of tokens up to 16777216, not "many"`,
+		Filters:         &metrics.Filters{Rows: 4, Kept: 3, Dropped: map[string]int64{"max_input": 1}, InputBefore: 20, InputAfter: 20, OutputBefore: 3, OutputAfter: 3},
+	}
+	again, err := Judge(done.Dir, nil, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*metrics.Result{done.Result, again} {
+		if d := cmp.Diff(want, r.DataSet); d != "" {
+			t.Error(d)
+		}
+		codes := ""
+		for _, w := range r.Warnings {
+			codes += w.Code + " "
+		}
+		if !strings.Contains(codes, "data_repeated data_skipped") {
+			t.Error(codes)
+		}
 	}
 }

@@ -294,6 +294,9 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	}
 	meta.WindowStart, meta.WindowEnd = recording.Some(end.WindowStart), recording.Some(end.WindowEnd)
 	meta.WindowWhy, meta.Interrupted = end.Why, end.Interrupted
+	if meta.DataSet, err = datasetFacts(all[0].prompts, rounds(all)); err != nil {
+		return end, unfinished(dir, err)
+	}
 	if err := errors.Join(rec.SetMeta(meta), rec.Close()); err != nil {
 		return end, unfinished(dir, err)
 	}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
@@ -164,6 +165,11 @@ func (e *evaluation) result(samples []recording.Sample) *Result {
 		Window: e.window,
 
 		Fluidity: []Fluidity{}, FluidRate: []FluidRate{}, Goodput: []Goodput{}, SLO: []Verdict{},
+	}
+	if e.meta.DataSet != "" { // other tools may have written what this one cannot read
+		if d := (&DataSet{}); json.Unmarshal([]byte(e.meta.DataSet), d) == nil {
+			r.DataSet = d
+		}
 	}
 	e.tally.window(&r.Window)
 	for _, f := range e.families {

@@ -11,6 +11,8 @@ type Result struct {
 	Window Window `json:"window"`
 	Load   Load   `json:"load"`
 
+	DataSet *DataSet `json:"dataset,omitempty"` // that was asked; nil without one
+
 	Outcomes      map[string]int64 `json:"outcomes"`
 	Failures      []Failure        `json:"failures"`
 	FinishReasons map[string]int64 `json:"finish_reasons"`
@@ -72,6 +74,28 @@ type TargetResult struct {
 	Outcomes map[string]int64 `json:"outcomes"`
 	Metrics  Metrics          `json:"metrics"`
 	SLO      []Verdict        `json:"slo"`
+}
+
+// DataSet is what became of a file of prompts or lengths.
+type DataSet struct {
+	Rows            int64    `json:"rows"`                       // that can be asked
+	Rounds          int64    `json:"rounds,omitempty"`           // how often it was started over
+	Unreadable      int64    `json:"unreadable,omitempty"`       // rows that were skipped (workload.skip_bad)
+	FirstUnreadable string   `json:"first_unreadable,omitempty"` // which row, and why
+	Empty           int64    `json:"empty,omitempty"`            // rows with nothing to ask
+	Estimated       int64    `json:"estimated,omitempty"`        // rows whose lengths are estimated from text
+	Filters         *Filters `json:"filters,omitempty"`
+}
+
+// Filters are what filters of lengths dropped.
+type Filters struct {
+	Rows         int64            `json:"rows"` // before them
+	Kept         int64            `json:"kept"`
+	Dropped      map[string]int64 `json:"dropped"` // by the first filter that a row failed
+	InputBefore  int64            `json:"median_input_before,omitempty"`
+	InputAfter   int64            `json:"median_input_after,omitempty"`
+	OutputBefore int64            `json:"median_output_before,omitempty"`
+	OutputAfter  int64            `json:"median_output_after,omitempty"`
 }
 
 // Tool is what made the result.

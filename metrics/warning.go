@@ -82,6 +82,14 @@ func (m *remarks) warnings(r *Result, y *tally, i *instrument, byFailures bool) 
 	m.lengths(w)
 	i.warnings(w, r)
 	m.precision(w, r)
+	if d := r.DataSet; d != nil && d.Rounds > 0 {
+		w.add("data_repeated", fmt.Sprintf("the data set of %d rows was started over %d times: prompts were asked again", d.Rows, d.Rounds),
+			"A prefix cache may answer what it has seen. Give a longer data set, or --once.")
+	}
+	if d := r.DataSet; d != nil && d.Unreadable > 0 {
+		w.add("data_skipped", fmt.Sprintf("%d rows of the data set could not be read and were skipped; the first: %s", d.Unreadable, d.FirstUnreadable),
+			"What was asked is not the whole file. Mend those rows, or see that they do not matter.")
+	}
 	if i.waiting > 0 {
 		w.add("waited", fmt.Sprintf("max_in_flight held requests back, up to %d at once", i.waiting),
 			"Their latencies still count from the due time, but the server saw a gentler load than the schedule. Raise the limit to see what the schedule would do.")

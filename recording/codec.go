@@ -330,7 +330,11 @@ func appendMeta(b []byte, m *Meta) []byte {
 		b = appendString(appendString(b, name), m.Labels[name])
 	}
 	b = appendMaybe(appendMaybe(b, m.WindowStart), m.WindowEnd)
-	return appendString(appendString(b, m.WindowWhy), m.Interrupted)
+	b = appendString(appendString(b, m.WindowWhy), m.Interrupted)
+	if m.DataSet != "" {
+		b = appendString(b, m.DataSet)
+	}
+	return b
 }
 
 func (c *cursor) meta() (Meta, error) {
@@ -343,5 +347,8 @@ func (c *cursor) meta() (Meta, error) {
 		}
 	}
 	m.WindowStart, m.WindowEnd, m.WindowWhy, m.Interrupted = c.maybe(), c.maybe(), c.string(), c.string()
+	if len(c.b) > 0 { // older journals end here
+		m.DataSet = c.string()
+	}
 	return m, c.err()
 }

@@ -13,5 +13,6 @@ type Meta struct {
 	WindowEnd   Maybe[int64]
 	WindowWhy   string // why the measured phase ended where it did
 	Interrupted string // why the run was cut short; empty for a whole one
+	DataSet     string // JSON: what became of the data set, as dataset in result.json; empty without one
 	Simulation  string // JSON: what a simulated run says about its system; empty for others. Not in journals
 }

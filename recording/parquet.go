@@ -223,6 +223,7 @@ const (
 	keyLabels      = "fermata.labels"
 	keyWindow      = "fermata.window"
 	keyInterrupted = "fermata.interrupted"
+	keyDataSet     = "fermata.dataset"
 	keySimulation  = "fermata.simulation"
 	keyRows        = "fermata.rows"
 	keyArrivals    = "fermata.arrivals"
@@ -268,6 +269,7 @@ func (m Meta) pairs() ([][2]string, error) {
 		add(keyWindow, string(b))
 	}
 	add(keyInterrupted, m.Interrupted)
+	add(keyDataSet, m.DataSet)
 	add(keySimulation, m.Simulation)
 	return pairs, nil
 }

@@ -202,7 +202,7 @@ func parseMeta(look func(string) (string, bool)) (Meta, error) {
 		v, _ := look(name)
 		return v
 	}
-	m := Meta{Schema: get(keySchema), RunYAML: get(keyRun), Tool: get(keyTool), Interrupted: get(keyInterrupted), Simulation: get(keySimulation)}
+	m := Meta{Schema: get(keySchema), RunYAML: get(keyRun), Tool: get(keyTool), Interrupted: get(keyInterrupted), DataSet: get(keyDataSet), Simulation: get(keySimulation)}
 	if family, version, _ := strings.Cut(m.Schema, "/"); m.Schema != "" && family+"/"+version != SchemaName {
 		return m, fmt.Errorf("its format is %s, and this fermata reads %s: a newer fermata wrote it", m.Schema, SchemaName)
 	}

@@ -62,6 +62,7 @@ func whatRan(r *metrics.Result) block {
 		b.fact("on the wire", sentText(a))
 	}
 	b.fact("window", windowText(&r.Window))
+	b.fact("data set", datasetText(r.DataSet))
 	b.fact("spent", spentText(r.Load.Spent))
 	var labels []string
 	for _, k := range slices.Sorted(maps.Keys(r.Run.Labels)) {
@@ -118,6 +119,28 @@ func loadText(r *metrics.Result) string {
 		retried = term.Count(l.Retried) + " of them tried again"
 	}
 	return joined(" · ", rate, term.Count(l.Sent)+" of "+term.Count(l.Measured)+" measured requests sent", retried, flight)
+}
+
+// datasetText is what became of the data set.
+func datasetText(d *metrics.DataSet) string {
+	if d == nil {
+		return ""
+	}
+	rounds, skipped, empty, filtered := "asked once at most", "", "", ""
+	if d.Rounds > 0 {
+		rounds = "started over " + term.Count(d.Rounds) + " times"
+	}
+	if d.Unreadable > 0 {
+		skipped = term.Count(d.Unreadable) + " unreadable, skipped"
+	}
+	if d.Empty > 0 {
+		empty = term.Count(d.Empty) + " with nothing to ask"
+	}
+	if f := d.Filters; f != nil {
+		filtered = fmt.Sprintf("filters dropped %s of %s (median prompt %d → %d tokens, median answer %d → %d)",
+			term.Count(f.Rows-f.Kept), term.Count(f.Rows), f.InputBefore, f.InputAfter, f.OutputBefore, f.OutputAfter)
+	}
+	return joined(" · ", term.Count(d.Rows)+" rows, "+rounds, skipped, empty, filtered)
 }
 
 // spentText is what the whole run cost.

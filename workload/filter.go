@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -83,22 +84,31 @@ type Cut struct {
 // ⌈n/2⌉-th smallest of n. 0 where none is.
 type Medians struct{ Input, Output int64 }
 
+// Dropped are the filters that dropped some, in the order of the fields.
+func (c Cut) Dropped() iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		for _, one := range []struct {
+			name string
+			n    int64
+		}{
+			{"min_input", c.BelowMinInput},
+			{"max_input", c.AboveMaxInput},
+			{"min_output", c.BelowMinOutput},
+			{"max_output", c.AboveMaxOutput},
+			{"max_total", c.AboveMaxTotal},
+		} {
+			if one.n > 0 && !yield(one.name, one.n) {
+				return
+			}
+		}
+	}
+}
+
 // String says it in one line.
 func (c Cut) String() string {
 	var why []string
-	for _, one := range []struct {
-		name string
-		n    int64
-	}{
-		{"min_input", c.BelowMinInput},
-		{"max_input", c.AboveMaxInput},
-		{"min_output", c.BelowMinOutput},
-		{"max_output", c.AboveMaxOutput},
-		{"max_total", c.AboveMaxTotal},
-	} {
-		if one.n > 0 {
-			why = append(why, fmt.Sprintf("%s %d", one.name, one.n))
-		}
+	for name, n := range c.Dropped() {
+		why = append(why, fmt.Sprintf("%s %d", name, n))
 	}
 	if why == nil {
 		return fmt.Sprintf("filters dropped none of %d", c.Rows)

@@ -354,6 +354,15 @@ func (w *Workload) Cut() (c Cut, ok bool) {
 	return w.cut, true
 }
 
+// Estimated is how many rows of the data set have lengths that are estimated from
+// their text.
+func (w *Workload) Estimated() int64 {
+	if w.data == nil {
+		return 0
+	}
+	return w.data.estimated
+}
+
 // Skipped are the rows of the data set that cannot be asked.
 func (w *Workload) Skipped() Skips {
 	if w.data == nil {
