@@ -27,9 +27,19 @@ func (a *alarm) wait(ctx context.Context, t time.Time) error {
 	if err := ctx.Err(); err != nil || time.Until(t) <= 0 {
 		return err
 	}
-	// A deadline in the past wakes the read below.
-	stop := context.AfterFunc(ctx, func() { a.file.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
+	// A deadline in the past wakes the read below. It is gone before the next wait,
+	// whose context may be another.
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		a.file.SetReadDeadline(time.Unix(1, 0))
+		close(woken)
+	})
+	defer func() {
+		if !stop() {
+			<-woken
+			a.file.SetReadDeadline(time.Time{})
+		}
+	}()
 	var expirations [8]byte
 	for d := time.Until(t); d > 0; d = time.Until(t) {
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}

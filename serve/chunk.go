@@ -79,6 +79,7 @@ func (c *encoder) chunk(e *Event) {
 	switch {
 	case usage != nil:
 		c.buf = append(append(c.buf, `,"usage":`...), usageJSON(usage)...)
+		c.buf = append(c.buf, timingJSON(usage)...)
 	case c.q.IncludeUsage:
 		c.buf = append(c.buf, `,"usage":null`...)
 	}
@@ -116,7 +117,21 @@ func usageJSON(u *Usage) []byte {
 	b := strconv.AppendInt([]byte(`{"prompt_tokens":`), int64(u.Prompt), 10)
 	b = strconv.AppendInt(append(b, `,"completion_tokens":`...), int64(u.Completion), 10)
 	b = strconv.AppendInt(append(b, `,"total_tokens":`...), int64(u.Prompt+u.Completion), 10)
+	if u.Cached != nil {
+		b = append(strconv.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), int64(*u.Cached), 10), '}')
+	}
 	return append(b, '}')
+}
+
+// timingJSON is the key fermata that stands beside a usage; nothing without one.
+func timingJSON(u *Usage) []byte {
+	t := u.Timing
+	if t == nil {
+		return nil
+	}
+	b := strconv.AppendInt([]byte(`,"fermata":{"received_ns":`), t.ReceivedNs, 10)
+	b = strconv.AppendInt(append(b, `,"queue_ns":`...), t.QueueNs, 10)
+	return append(strconv.AppendInt(append(b, `,"prefill_ns":`...), t.PrefillNs, 10), '}')
 }
 
 // whole is the one JSON body of an answer that is not streamed.
@@ -141,6 +156,7 @@ func whole(q *Request, text, reasoning, finish string, usage *Usage) []byte {
 	}
 	if usage != nil {
 		b = append(append(b, `,"usage":`...), usageJSON(usage)...)
+		b = append(b, timingJSON(usage)...)
 	}
 	return append(b, "}\n"...)
 }

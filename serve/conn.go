@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -43,7 +44,7 @@ type connKey struct{}
 // received is when the last byte of r was read. The body must have been read to
 // its end just before.
 func received(r *http.Request) time.Time {
-	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+	if c := connOf(r.Context()); c != nil {
 		if t := c.last.Load(); t != nil {
 			return *t
 		}
@@ -51,7 +52,16 @@ func received(r *http.Request) time.Time {
 	return time.Now()
 }
 
+// connOf is the connection of a request; nil where a server of another made it.
+func connOf(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}
+
 func withConn(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
 	if c, ok := c.(*conn); ok {
 		return context.WithValue(ctx, connKey{}, c)
 	}
@@ -60,6 +70,9 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 
 // reset makes closing c send a reset where c allows it.
 func reset(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
 	if wrapped, ok := c.(*conn); ok {
 		c = wrapped.Conn
 	}

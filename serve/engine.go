@@ -6,6 +6,7 @@ package serve
 
 import (
 	"context"
+	"io"
 	"iter"
 	"net/http"
 	"time"
@@ -35,6 +36,23 @@ type Gate interface {
 	Admit(r *http.Request) error
 }
 
+// A Runner is an Engine that works by itself. A Server runs it from the first
+// request on and ends it once all answers have ended.
+type Runner interface {
+	Run(ctx context.Context) error
+}
+
+// Scaled is an Engine whose time is not that of the clock: so many seconds of it
+// pass in one.
+type Scaled interface {
+	TimeScale() float64
+}
+
+// Measured is an Engine with metrics of its own, in Prometheus's text format.
+type Measured interface {
+	Metrics(w io.Writer)
+}
+
 // A Request is what was asked, as far as it matters to an engine.
 type Request struct {
 	ID           string // of the completion that answers it
@@ -42,6 +60,10 @@ type Request struct {
 	API          string      // Chat or Completions
 	PromptTokens int         // words of the prompt or of all messages: a word is a token; token ids count each
 	MaxTokens    int         // most tokens of the answer; 0 where the request does not say
+	MinTokens    int         // least tokens of the answer
+	IgnoreEOS    bool        // the answer does not end before MaxTokens
+	Priority     int         // lower goes first
+	Blocks       []int64     // of the prompt: equal numbers for equal beginnings, one for every 16 words
 	Stream       bool        // else the answer is one JSON body
 	IncludeUsage bool        // a last chunk with the usage is asked for
 	EachUsage    bool        // the usage so far is asked for in every chunk
@@ -49,6 +71,10 @@ type Request struct {
 	Header       http.Header // as received
 	Purpose      string      // header x-fermata-purpose: preflight or calibration, not load
 	Received     time.Time   // when the request's last byte was read
+
+	Simulated *Simulated // for the truth log: set by an engine that knows more, by the end of the answer
+
+	cut func() // ends the connection, whatever is being written to it
 }
 
 // An Event is what is sent at one moment. The fields of the first group make one
@@ -77,7 +103,17 @@ type Event struct {
 // A Usage is what the server says that a request took.
 type Usage struct {
 	Prompt, Completion int
-	Forced             bool // sent even where the request did not ask for it
+	Cached             *int    // prompt tokens that were in a cache; nil where nobody knows
+	Timing             *Timing // nil where nobody knows
+	Forced             bool    // sent even where the request did not ask for it
+}
+
+// A Timing is what a server tells of a request's way through it, in the final
+// usage chunk. Times are those of the clock on the wall.
+type Timing struct {
+	ReceivedNs int64 // Unix time
+	QueueNs    int64 // from there until it was first scheduled
+	PrefillNs  int64 // from there to the first token
 }
 
 // A Fault is an error object of the protocol.

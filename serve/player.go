@@ -100,7 +100,7 @@ func (p *player) write(at time.Duration) error {
 		return p.end(EndClientGone)
 	}
 	for _, k := range p.arrivals {
-		p.sent(sent, k)
+		p.sent(sent, at, k)
 	}
 	p.arrivals = p.arrivals[:0]
 	return nil
@@ -118,8 +118,8 @@ func (p *player) begin() {
 	p.t.Status = http.StatusOK
 }
 
-func (p *player) sent(ns int64, tokens int) {
-	p.t.Events = append(p.t.Events, Sent{ns, tokens})
+func (p *player) sent(ns int64, at time.Duration, tokens int) {
+	p.t.Events = append(p.t.Events, Sent{ns, p.q.Received.UnixNano() + int64(at), tokens})
 	p.server.tokens.Add(int64(tokens))
 }
 
@@ -141,7 +141,7 @@ func (p *player) conclude(e *Event, at time.Duration) {
 	case p.gather:
 		sent := time.Now().UnixNano()
 		if p.page(&Page{http.StatusOK, "application/json", whole(p.q, p.text.String(), p.reasoning.String(), p.t.Finish, p.usage)}, EndDone) {
-			p.sent(sent, p.tokens)
+			p.sent(sent, at, p.tokens)
 		}
 	default:
 		// The end of the body leaves when the handler returns.

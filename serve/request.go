@@ -35,6 +35,11 @@ func readRequest(api string, header http.Header, body []byte) (*Request, error) 
 			}
 		}
 	}
+	for name, into := range map[string]any{"ignore_eos": &q.IgnoreEOS, "min_tokens": &q.MinTokens, "priority": &q.Priority} {
+		if raw, ok := fields[name]; ok {
+			_ = json.Unmarshal(raw, into) // not every server knows them: what is no number is left out
+		}
+	}
 	if newMax != 0 {
 		q.MaxTokens = newMax
 	}
@@ -50,12 +55,14 @@ func readRequest(api string, header http.Header, body []byte) (*Request, error) 
 	if !ok {
 		return nil, badRequest(name, "Missing required parameter: "+name)
 	}
+	var c counter
 	var err error
 	if api == Completions {
-		q.PromptTokens, err = promptTokens(raw)
+		err = c.prompt(raw)
 	} else {
-		q.PromptTokens, err = messageTokens(raw)
+		err = c.messages(raw)
 	}
+	q.PromptTokens, q.Blocks = c.n, c.blocks
 	if err != nil {
 		return nil, badRequest(name, fmt.Sprintf("Invalid value of %s: %v", name, err))
 	}
@@ -66,22 +73,49 @@ func badRequest(param, message string) *Refusal {
 	return &Refusal{http.StatusBadRequest, Fault{Message: message, Type: "invalid_request_error", Param: param}}
 }
 
-func words(s string) int { return len(strings.Fields(s)) }
+// promptBlock is how many words a block of a prompt has.
+const promptBlock = 16
 
-// promptTokens counts a prompt: a text, token ids, or a list of either.
-func promptTokens(raw json.RawMessage) (int, error) {
+// A counter counts the words of a prompt and hashes its beginning up to each
+// block of them (FNV-1a).
+type counter struct {
+	n      int
+	hash   uint64
+	blocks []int64
+}
+
+func (c *counter) word(s string) {
+	if c.n == 0 {
+		c.hash = 14695981039346656037
+	}
+	for i := range len(s) {
+		c.hash = (c.hash ^ uint64(s[i])) * 1099511628211
+	}
+	c.hash = (c.hash ^ ' ') * 1099511628211
+	if c.n++; c.n%promptBlock == 0 {
+		c.blocks = append(c.blocks, int64(c.hash>>1))
+	}
+}
+
+func (c *counter) text(s string) {
+	for w := range strings.FieldsSeq(s) {
+		c.word(w)
+	}
+}
+
+// prompt counts a prompt: a text, token ids, or a list of either.
+func (c *counter) prompt(raw json.RawMessage) error {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return 0, err
+		return err
 	}
-	n := 0
 	var count func(v any) error
 	count = func(v any) error {
 		switch v := v.(type) {
 		case string:
-			n += words(v)
+			c.text(v)
 		case float64:
-			n++
+			c.word(fmt.Sprint(v))
 		case []any:
 			for _, e := range v {
 				if err := count(e); err != nil {
@@ -93,35 +127,33 @@ func promptTokens(raw json.RawMessage) (int, error) {
 		}
 		return nil
 	}
-	err := count(v)
-	return n, err
+	return count(v)
 }
 
-// messageTokens counts the words of all messages, whose content is a text or a
-// list of parts.
-func messageTokens(raw json.RawMessage) (int, error) {
+// messages counts the words of all messages, whose content is a text or a list
+// of parts.
+func (c *counter) messages(raw json.RawMessage) error {
 	var messages []struct {
 		Content json.RawMessage `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &messages); err != nil {
-		return 0, err
+		return err
 	}
-	n := 0
 	for _, m := range messages {
 		var text string
 		if len(m.Content) == 0 || json.Unmarshal(m.Content, &text) == nil {
-			n += words(text)
+			c.text(text)
 			continue
 		}
 		var parts []struct {
 			Text string `json:"text"`
 		}
 		if err := json.Unmarshal(m.Content, &parts); err != nil {
-			return 0, err
+			return err
 		}
 		for _, p := range parts {
-			n += words(p.Text)
+			c.text(p.Text)
 		}
 	}
-	return n, nil
+	return nil
 }

@@ -40,15 +40,7 @@ func (s *Script) Models() []string { return slices.Sorted(maps.Keys(s.text.Model
 
 // Admit implements Gate: it asks for the script's key, if it has one.
 func (s *Script) Admit(r *http.Request) error {
-	key := bearer(r)
-	if s.text.APIKey == "" || key == s.text.APIKey {
-		return nil
-	}
-	message := "Incorrect API key provided."
-	if key == "" {
-		message = "You didn't provide an API key. Send it in the header Authorization: Bearer KEY."
-	}
-	return &Refusal{http.StatusUnauthorized, Fault{Message: message, Type: "invalid_request_error", Code: "invalid_api_key"}}
+	return checkKey(r, s.text.APIKey)
 }
 
 // Answer implements Engine.

@@ -166,7 +166,7 @@ func TestReportedUsage(t *testing.T) {
 		{"usage: 9", &Usage{Prompt: 7, Completion: 9}},
 		{"usage: +1", &Usage{Prompt: 7, Completion: 4}},
 		{"usage: -2", &Usage{Prompt: 7, Completion: 1}},
-		{"usage: {prompt: 1, completion: 2, always: true}", &Usage{1, 2, true}},
+		{"usage: {prompt: 1, completion: 2, always: true}", &Usage{Prompt: 1, Completion: 2, Forced: true}},
 		{"usage: {prompt: 1}", &Usage{Prompt: 1, Completion: 3}},
 		{"overhead: 11", &Usage{Prompt: 18, Completion: 3}},
 		{"prompt_tokens: 40, overhead: 11", &Usage{Prompt: 40, Completion: 3}},

@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -11,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,9 +22,11 @@ import (
 
 // Options of a Server. The zero value serves without a truth log.
 type Options struct {
-	Truth   io.Writer     // gets a JSON line for each completion when it ends, in one Write each
-	Version string        // what /version tells; default "fermata"
-	Grace   time.Duration // how long Serve lets answers go on after its context has ended; default 2s
+	Truth   io.Writer        // gets a JSON line for each completion when it ends, in one Write each
+	TLS     *tls.Certificate // to be served over TLS with; nil for plain connections
+	APIKey  string           // asked of every request below /v1/; empty lets all in
+	Version string           // what /version tells; default "fermata"
+	Grace   time.Duration    // how long Serve lets answers go on after its context has ended; default 2s
 }
 
 // A Server answers for an Engine over HTTP. New makes it.
@@ -70,7 +75,15 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &Refusal{http.StatusNotFound, Fault{Message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path), Type: "invalid_request_error"}})
 	})
-	return mux
+	scaled, ok := s.engine.(Scaled)
+	if !ok || scaled.TimeScale() == 1 {
+		return mux
+	}
+	scale := strconv.FormatFloat(scaled.TimeScale(), 'g', -1, 64)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Fermata-Time-Scale", scale)
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // Serve answers on ln until ctx ends, then lets answers go on for Options.Grace
@@ -82,8 +95,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		ReadHeaderTimeout: time.Minute,
 		ConnContext:       withConn,
 	}
+	ended := s.run()
 	served := make(chan error, 1)
-	go func() { served <- h.Serve(listener{ln}) }()
+	var from net.Listener = listener{ln}
+	if s.options.TLS != nil {
+		from = tls.NewListener(from, &tls.Config{Certificates: []tls.Certificate{*s.options.TLS}, NextProtos: []string{"http/1.1"}})
+	}
+	go func() { served <- h.Serve(from) }()
 	var err error
 	select {
 	case err = <-served:
@@ -99,10 +117,26 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.closed = true
 	s.mu.Unlock()
 	s.running.Wait()
+	ran := ended()
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving on %s: %w", ln.Addr(), err)
 	}
-	return s.truth.failure()
+	return errors.Join(ran, s.truth.failure())
+}
+
+// run runs an engine that works by itself; ended ends it and gives its error.
+func (s *Server) run() (ended func() error) {
+	r, ok := s.engine.(Runner)
+	if !ok {
+		return func() error { return nil }
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	return func() error {
+		cancel()
+		return <-done
+	}
 }
 
 // complete answers one request for a completion.
@@ -129,11 +163,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, api string) {
 		s.refuse(w, t, &Refusal{http.StatusRequestEntityTooLarge, Fault{Message: "The request is too large.", Type: "invalid_request_error"}})
 		return
 	}
-	if g, ok := s.engine.(Gate); ok {
-		if err := g.Admit(r); err != nil {
-			s.refuse(w, t, err)
-			return
-		}
+	if err := s.admit(r); err != nil {
+		s.refuse(w, t, err)
+		return
 	}
 	q, err := readRequest(api, r.Header, body)
 	if err != nil {
@@ -158,6 +190,30 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, api string) {
 	s.answer(w, r, q, t)
 }
 
+// admit asks whether a request may come in at all.
+func (s *Server) admit(r *http.Request) error {
+	if err := checkKey(r, s.options.APIKey); err != nil {
+		return err
+	}
+	if g, ok := s.engine.(Gate); ok {
+		return g.Admit(r)
+	}
+	return nil
+}
+
+// checkKey asks for a key; an empty one lets all in.
+func checkKey(r *http.Request, want string) error {
+	key := bearer(r)
+	if want == "" || subtle.ConstantTimeCompare([]byte(key), []byte(want)) == 1 {
+		return nil
+	}
+	message := "Incorrect API key provided."
+	if key == "" {
+		message = "You didn't provide an API key. Send it in the header Authorization: Bearer KEY."
+	}
+	return &Refusal{http.StatusUnauthorized, Fault{Message: message, Type: "invalid_request_error", Code: "invalid_api_key"}}
+}
+
 // enter counts an answer in, unless the server has stopped.
 func (s *Server) enter() bool {
 	s.mu.Lock()
@@ -172,6 +228,10 @@ func (s *Server) enter() bool {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, q *Request, t *Truth) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	if c := connOf(r.Context()); c != nil {
+		q.cut = func() { c.Close() }
+	}
+	defer func() { t.Simulated, t.PromptTokens = q.Simulated, q.PromptTokens }()
 	events, err := s.engine.Answer(ctx, q)
 	if err != nil {
 		s.refuse(w, t, err)
@@ -193,11 +253,9 @@ func (s *Server) refuse(w http.ResponseWriter, t *Truth, err error) {
 }
 
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	if g, ok := s.engine.(Gate); ok {
-		if err := g.Admit(r); err != nil {
-			refuse(w, err)
-			return
-		}
+	if err := s.admit(r); err != nil {
+		refuse(w, err)
+		return
 	}
 	type model struct {
 		ID      string `json:"id"`
@@ -224,6 +282,9 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"fermata_serve_tokens_total", "counter", "Tokens sent.", s.tokens.Load()},
 	} {
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+	}
+	if m, ok := s.engine.(Measured); ok {
+		m.Metrics(w)
 	}
 }
 

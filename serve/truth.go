@@ -34,12 +34,33 @@ type Truth struct {
 	PromptTokens int    `json:"prompt_tokens"`
 	Finish       string `json:"finish_reason,omitempty"`
 	Events       []Sent `json:"events"` // those that brought text or tokens
+
+	Simulated *Simulated `json:"simulated,omitempty"` // where the engine was a simulator
+}
+
+// Simulated is what a simulated system did with one request. Times are simulated
+// nanoseconds since its time zero, which lies at zero_wall_ns.
+type Simulated struct {
+	Index            int64   `json:"index"` // in the parquet files of the truth
+	Replica          int     `json:"replica"`
+	ArrivalNs        int64   `json:"arrival_ns"`
+	FirstScheduledNs *int64  `json:"first_scheduled_ns,omitempty"`
+	FirstTokenNs     *int64  `json:"first_token_ns,omitempty"`
+	EndNs            int64   `json:"end_ns"`
+	Prompt           int     `json:"prompt_tokens"`
+	Output           int     `json:"output_tokens"` // planned
+	Session          string  `json:"session,omitempty"`
+	Cached           int     `json:"cached_tokens"`
+	Evictions        int     `json:"evictions"`
+	ZeroWallNs       int64   `json:"zero_wall_ns"`
+	TimeScale        float64 `json:"time_scale"`
 }
 
 // Sent is an event that was handed to the system without an error.
 type Sent struct {
-	SentNs int64 `json:"sent_ns"` // read just before the write
-	Tokens int   `json:"tokens"`
+	SentNs    int64 `json:"sent_ns"`    // read just before the write
+	PlannedNs int64 `json:"planned_ns"` // when it should have left
+	Tokens    int   `json:"tokens"`
 }
 
 // A truthLog writes lines for many requests, each with one call of Write.

@@ -65,6 +65,10 @@ func New(o Options) (*Engine, error) {
 // Observe sets who is told what happens. It is called before the first request.
 func (e *Engine) Observe(o Observer) { e.observer = o }
 
+// Frontier is the time before which everything is over: the end of the latest
+// Advance. Requests arrive no earlier.
+func (e *Engine) Frontier() int64 { return max(e.frontier, e.now) }
+
 // Options are those of New with defaults filled in.
 func (e *Engine) Options() Options { return e.plan.Options }
 
@@ -78,8 +82,8 @@ func (e *Engine) Submit(r Request) error {
 	if err := e.fits(&r); err != nil {
 		return err
 	}
-	if r.Arrival < max(e.frontier, e.now) {
-		return fmt.Errorf("sim: request %d arrives at %d ns, but events before %d ns are over", r.Index, r.Arrival, max(e.frontier, e.now))
+	if r.Arrival < e.Frontier() {
+		return fmt.Errorf("sim: request %d arrives at %d ns, but events before %d ns are over", r.Index, r.Arrival, e.Frontier())
 	}
 	if e.live[r.Index] != nil {
 		return fmt.Errorf("sim: there is a request %d already: every request needs an index of its own", r.Index)
@@ -104,8 +108,8 @@ func (e *Engine) Submit(r Request) error {
 // queue, or frees its memory at the end of the iteration that computes it. A
 // request that has ended by then is left as it is.
 func (e *Engine) Cancel(at, index int64) error {
-	if at < max(e.frontier, e.now) {
-		return fmt.Errorf("sim: request %d is cancelled at %d ns, but events before %d ns are over", index, at, max(e.frontier, e.now))
+	if at < e.Frontier() {
+		return fmt.Errorf("sim: request %d is cancelled at %d ns, but events before %d ns are over", index, at, e.Frontier())
 	}
 	heap.Push(&e.cancels, cancelling{at, index})
 	return nil
