@@ -389,7 +389,7 @@ type Health struct {
 	Reasons        []string `json:"reasons"`
 	ReadLag        *Dist    `json:"read_lag,omitempty"`      // from the kernel's receipt of bytes to their reading, one a read
 	Canary         *Dist    `json:"canary,omitempty"`        // how late events of a known time were stamped, where the kernel does not
-	ExactShare     *float64 `json:"exact_share,omitempty"`   // arrivals whose stamp's bound is 1 ms at most, last ones of answers aside
+	ExactShare     *float64 `json:"exact_share,omitempty"`   // arrivals whose stamp's bound is 1 ms at most, those of the last read of their answer aside
 	BoundWidth     *Dist    `json:"bound_width,omitempty"`   // bounds of all stamps
 	BoundedWidth   *Dist    `json:"bounded_width,omitempty"` // bounds of the stamps that are not exact
 	ReadsLeftShare *float64 `json:"reads_left_share,omitempty"`

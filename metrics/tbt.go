@@ -14,7 +14,7 @@ type gaps struct {
 	tbt, event, longest         *series // tbt is event itself as long as both are the same
 	perEvent, perRead           *series
 	width, wide                 *series // of the stamps' bounds, and of those that are not exact
-	others, exact               int64   // arrivals but the last of their answers, and of them those with exact stamps
+	others, exact               int64   // arrivals before the last read of their answers, and of them those with exact stamps
 	decode, sameEvent, sameRead int64   // tokens
 	reads                       bool    // reads are known
 	lo, hi                      []int64
@@ -57,14 +57,19 @@ func (g *gaps) see(a *answer) {
 	}
 }
 
-// widths takes the bounds of the stamps. The server's end marker often follows an
-// answer's last event at once, so that this one says nothing of the reader.
+// widths takes the bounds of the stamps. The end of a stream often follows an
+// answer's last event at once, so that what came in the same read as that says
+// nothing of the reader.
 func (g *gaps) widths(a *answer) {
-	e := a.t.StampErrorNs
+	e, read := a.t.StampErrorNs, a.t.Read
+	end := len(e) - 1
+	for len(read) == len(e) && end > 0 && read[end-1] == read[len(e)-1] {
+		end--
+	}
 	g.width.all(e)
 	any := false
 	for i, v := range e {
-		if last := i == len(e)-1; !last && !a.second {
+		if i < end && !a.second {
 			g.others++
 			if v <= exactWithinNs {
 				g.exact++

@@ -324,7 +324,7 @@ var keys = []key{
 	{"Health.reasons", "", "Why, if so.", ""},
 	{"Health.read_lag", "", "Time from the kernel's receipt of bytes to their reading, one a read of a socket, in the whole run: what a stamp taken by the reader would be wrong by. Values are upper ends of buckets, too large by 1/32 at most.", "the kernel does not stamp, or an older tool made the recording"},
 	{"Health.canary", "", "How late events of a known time were stamped that came over a loopback connection during the run, by bucket likewise: the usual error of the reader's own times.", "the kernel stamps, or an older tool made the recording"},
-	{"Health.exact_share", "1", "Share of arrivals whose stamp is exact (bound of 1 ms at most), the last one of each answer left out, which the server's end marker often follows at once.", "no answer had two arrivals"},
+	{"Health.exact_share", "1", "Share of arrivals whose stamp is exact (bound of 1 ms at most), what came in the last read of its answer left out, as the stream's end often follows at once.", "every answer came in one read"},
 	{"Health.bound_width", "", "Bounds on the stamps of all arrivals.", "none arrived, or bounds are not known"},
 	{"Health.bounded_width", "", "Bounds on the stamps that are not exact.", "all are exact, or none arrived"},
 	{"Health.reads_left_share", "1", "Share of reads that left data in the socket's queue.", "it was not counted"},
