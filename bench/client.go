@@ -146,25 +146,27 @@ func (b *bench) limit() error {
 func (b *bench) highest() error {
 	for _, rate := range []float64{20, 18, 15, 12, 10, 5} {
 		t := experiment.SpreadTrial(10_000, rate, b.span)
-		first, err := b.fermata(&t)
-		if err != nil {
-			return err
-		}
-		if first.void() {
-			b.say("10,000 × %g/s is void: the beacon was late by %s at p99", rate, term.Duration(float64(first.sender)))
-			continue
-		}
-		cells := []cell{first}
-		for len(cells) < b.k {
+		var valid []cell
+		for i := range b.k {
 			c, err := b.fermata(&t)
 			if err != nil {
 				return err
 			}
-			cells = append(cells, c)
+			if c.void() {
+				b.say("10,000 × %g/s is void: the beacon was late by %s at p99", rate, term.Duration(float64(c.sender)))
+			} else {
+				valid = append(valid, c)
+			}
+			if 2*(i+1-len(valid)) > b.k {
+				break // most of them are void
+			}
 		}
-		p99, p999, share := exactOf(cells)
+		if 2*len(valid) <= b.k {
+			continue
+		}
+		p99, p999, share := exactOf(valid)
 		b.row(fmt.Sprintf("error of exact arrivals at the highest valid rate, 10,000 streams × %g/s", rate), "p99 ≤ 10 µs, p99.9 ≤ 30 µs",
-			fmt.Sprintf("%s, %s (%s exact)%s", term.Duration(p99), term.Duration(p999), term.Percent(share), voids(cells)), p99 <= 10e3 && p999 <= 30e3)
+			fmt.Sprintf("%s, %s (%s exact; %d of %d trials valid)", term.Duration(p99), term.Duration(p999), term.Percent(share), len(valid), b.k), p99 <= 10e3 && p999 <= 30e3)
 		return nil
 	}
 	b.row("error of exact arrivals, 10,000 streams", "p99 ≤ 10 µs, p99.9 ≤ 30 µs", "void at every rate", false)

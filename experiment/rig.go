@@ -55,6 +55,9 @@ func (r *Rig) Close() error {
 // At is where clients run.
 func (r *Rig) At() place.Place { return place.Place{Cores: r.ClientCores, Realtime: r.Realtime} }
 
+// mostTrial is how long a trial may take.
+const mostTrial = time.Minute
+
 // Make carries out one trial and says what came of it.
 func (r *Rig) Make(ctx context.Context, t Trial) (*Trialed, error) {
 	if _, err := r.Beacon.Report(); err != nil { // what came before is not of this trial
@@ -63,9 +66,14 @@ func (r *Rig) Make(ctx context.Context, t Trial) (*Trialed, error) {
 	r.trials++
 	t.Dir = filepath.Join(r.dir, fmt.Sprint(r.trials))
 	t.URL = "http://" + r.Beacon.Address + "/v1/chat/completions?" + t.Plan.Query()
-	taken, err := r.client(ctx, &t)
-	if ctx.Err() != nil {
+	limited, cancel := context.WithTimeout(ctx, mostTrial)
+	defer cancel()
+	taken, err := r.client(limited, &t)
+	switch {
+	case ctx.Err() != nil:
 		return nil, ErrInterrupted
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("a load of the self-test did not end in %s: this machine is too busy for it", mostTrial)
 	}
 	if err != nil {
 		return nil, err

@@ -28,6 +28,9 @@ type SelftestOptions struct {
 // perStream is how often a second each stream has an event: 50 ms between tokens.
 const perStream = 20
 
+// enough is how long loads may have taken for another to begin.
+const enough = 45 * time.Second
+
 // selftestLoads are the numbers of streams, rising.
 func selftestLoads(quick bool) []int {
 	if quick {
@@ -57,8 +60,7 @@ func Selftest(ctx context.Context, o SelftestOptions) (*report.Selftest, error) 
 
 // MachineOf is the machine that a rig stands on.
 func MachineOf(rig *Rig) report.Machine {
-	kernel, processor := describeMachine()
-	m := report.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernel, Processor: processor, Cores: hostCores()}
+	m := report.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernelVersion(), Processor: processorName(), Cores: runtime.NumCPU()}
 	if rig.Beacon.Cores {
 		m.ServerCores, m.ClientCores = rig.ServerCores, rig.ClientCores
 	}
@@ -68,6 +70,7 @@ func MachineOf(rig *Rig) report.Machine {
 
 // offerTrials makes the trials.
 func offerTrials(ctx context.Context, rig *Rig, s *report.Selftest, o SelftestOptions) error {
+	began := time.Now()
 	span := 3 * time.Second
 	if o.Quick {
 		span = time.Second
@@ -77,6 +80,13 @@ func offerTrials(ctx context.Context, rig *Rig, s *report.Selftest, o SelftestOp
 			s.Warnings = append(s.Warnings, metrics.Warning{
 				Code: "selftest_limit", Text: fmt.Sprintf("this process may have %d connections at once: larger loads were left out", most),
 				Help: "Raise the limit of open files (ulimit -n), or widen the range of ports.",
+			})
+			break
+		}
+		if time.Since(began) > enough {
+			s.Warnings = append(s.Warnings, metrics.Warning{
+				Code: "selftest_slow", Text: fmt.Sprintf("the loads up to here took longer than %s: larger ones were left out", enough),
+				Help: "This machine is busy with something else. Run the self-test again when it is not.",
 			})
 			break
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"runtime"
 	"time"
 
 	"fermata/beacon"
@@ -198,9 +197,6 @@ func (m *marker) end() {
 	}
 }
 
-// describeMachine says where this is.
-func describeMachine() (kernel, processor string) { return kernelVersion(), processorName() }
-
 // room is how many streams this machine lets one process have.
 func room() int {
 	l := machineLimits()
@@ -213,8 +209,6 @@ func room() int {
 	}
 	return int(max(0, n))
 }
-
-func hostCores() int { return runtime.NumCPU() }
 
 func tempFolder() (string, func(), error) {
 	dir, err := os.MkdirTemp("", "fermata-selftest-")

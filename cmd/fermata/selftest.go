@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,10 +14,11 @@ import (
 	"fermata/beacon"
 	"fermata/experiment"
 	"fermata/report"
+	"fermata/wire"
 )
 
 func newSelftest(s streams) *cobra.Command {
-	var format string
+	var format, transport string
 	var quick bool
 	c := &cobra.Command{
 		Use:   "selftest",
@@ -38,11 +40,15 @@ figures cannot be quoted; 130 interrupted.`,
 		Args: takes(0, 0, ""),
 	}
 	c.Flags().BoolVar(&quick, "quick", false, "fewer and shorter loads")
+	c.Flags().StringVar(&transport, "transport", "", "`NAME`: fast or compatible; by default what a run would choose")
 	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.SelftestFormats(), ", "))
 	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.SelftestFormats(), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := report.CheckSelftestFormat(format); err != nil {
 			return usageError{err}
+		}
+		if !slices.Contains([]string{"", wire.FastName, wire.CompatibleName}, transport) {
+			return usagef("--transport is fast or compatible, not %q", transport)
 		}
 		exe, err := os.Executable()
 		if err != nil {
@@ -51,7 +57,7 @@ figures cannot be quoted; 130 interrupted.`,
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		found, err := experiment.Selftest(ctx, experiment.SelftestOptions{
-			Quick: quick, Version: version(), Say: s.say,
+			Quick: quick, Transport: transport, Version: version(), Say: s.say,
 			Command: func(role ...string) *exec.Cmd {
 				cmd := exec.Command(exe, append([]string{"selftest"}, role...)...)
 				cmd.Args[0] = os.Args[0] // by which name it runs may matter
