@@ -23,9 +23,6 @@ const (
 	keepTokens   = 1 << 20
 )
 
-// minRequests is below which no quantile is more than insufficient.
-const minRequests = 50
-
 var (
 	percentiles     = []int{500, 900, 950, 990, 999}
 	percentilesBoth = []int{10, 50, 100, 500, 900, 950, 990, 999}
@@ -39,23 +36,57 @@ type series struct {
 	low, high    *stats.Ends   // what the stamps allow; nil where they do not matter
 	requests     int64
 	over         []int64
-	extra        []int64 // further ranks that someone asks for
-	more         []int   // further percentiles, in thousandths
-	second       bool    // seek was called
-	again        bool    // the values are needed once more
+	more         []int // further percentiles, in thousandths
+	second       bool  // seek was called
+	again        bool  // the values are needed once more
+
+	dep   *dependence
+	own   bool      // of the instrument or the workload: no queue makes it wait
+	order []float32 // a value a request, in the order of due times
+	pool  *pool     // of many values a request whose sums over requests matter
+	tau   stats.Tau // after seek
 }
 
 func newSeries(opt Options, unit, better string) *series {
-	return &series{unit: unit, better: better, more: opt.PerMille, ints: stats.NewInts(opt.keep(keepRequests))}
+	s := &series{unit: unit, better: better, more: opt.PerMille, own: better == neutral, dep: opt.dependence, ints: stats.NewInts(opt.keep(keepRequests))}
+	if s.dep == nil {
+		s.dep = &dependence{}
+	}
+	return s
 }
 
 func newFloats(opt Options, unit, better string) *series {
-	return &series{unit: unit, better: better, more: opt.PerMille, floats: stats.NewFloats(opt.keep(keepRequests))}
+	s := newSeries(opt, unit, better)
+	s.ints, s.floats = nil, stats.NewFloats(opt.keep(keepRequests))
+	return s
 }
 
-// pooled makes s one of many values a request.
-func (s *series) pooled(opt Options) *series {
+// instrument makes s one that tells of the measuring side.
+func (s *series) instrument() *series {
+	s.own = true
+	return s
+}
+
+// many makes s one of many values a request that are worth one value together.
+func (s *series) many(opt Options) *series {
 	s.ints = stats.NewInts(opt.keep(keepTokens), s.over...)
+	return s
+}
+
+// stands takes what stands for all values of a request where it is asked how
+// requests hang together.
+func (s *series) stands(v float64) {
+	if !s.second {
+		s.order = grown(s.order, v)
+	}
+}
+
+// pooled makes s one of many values a request that are worth what their sums over
+// requests say.
+func (s *series) pooled(opt Options) *series {
+	s.many(opt)
+	s.pool = &pool{}
+	s.ints.Outline = true
 	if s.low != nil {
 		s.low.Limit, s.high.Limit = opt.keep(keepTokens), opt.keep(keepTokens)
 	}
@@ -78,7 +109,10 @@ func (s *series) exceeding(opt Options) *series {
 // clone is a copy of a series of whole numbers that goes its own way.
 func (s *series) clone() *series {
 	c := *s
-	c.ints, c.extra = s.ints.Clone(), slices.Clone(s.extra)
+	c.ints, c.order = s.ints.Clone(), slices.Clone(s.order)
+	if s.pool != nil {
+		c.pool = s.pool.clone()
+	}
 	if s.low != nil {
 		c.low, c.high = s.low.Clone(), s.high.Clone()
 	}
@@ -93,11 +127,20 @@ func (s *series) n() int64 {
 	return s.ints.N()
 }
 
+// grown is order with one more value. Room doubles, for it to be copied seldom.
+func grown(order []float32, v float64) []float32 {
+	if len(order) == cap(order) {
+		order = slices.Grow(order, max(64, len(order)))
+	}
+	return append(order, float32(v))
+}
+
 // int takes one request's value.
 func (s *series) int(v int64) {
 	switch {
 	case !s.second:
 		s.requests++
+		s.order = grown(s.order, float64(v))
 		s.ints.Add(v)
 	case s.again:
 		s.ints.Again(v)
@@ -123,8 +166,14 @@ func (s *series) all(vs []int64) {
 	case !s.second:
 		s.requests++
 		s.ints.AddAll(vs)
+		if s.pool != nil {
+			s.pool.size(len(vs))
+		}
 	case s.again:
 		s.ints.AgainAll(vs)
+		if s.pool != nil {
+			s.pool.count(vs)
+		}
 	}
 }
 
@@ -145,6 +194,7 @@ func (s *series) float(v float64) {
 	switch {
 	case !s.second:
 		s.requests++
+		s.order = grown(s.order, v)
 		s.floats.Add(v)
 	case s.again:
 		s.floats.Again(v)
@@ -164,26 +214,61 @@ func (s *series) percentiles() []int {
 	return slices.Compact(all)
 }
 
+// tails are the percentiles whose indicators tell the correlation time: both ways
+// where low values are the bad ones.
+func (s *series) tails() stats.Tails {
+	if s.better == higher {
+		return stats.BothTails
+	}
+	return stats.UpperTail
+}
+
 // seek ends the first pass and says which columns a second one needs, if any.
 func (s *series) seek() recording.Columns {
 	if s == nil || s.second {
 		return 0
 	}
 	s.second = true
-	ranks := slices.Clone(s.extra)
+	var ranks []int64
+	counts := false
+	if s.pool != nil {
+		ranks, counts = s.pool.seek(s)
+	} else {
+		s.tau = stats.TauOf(s.order, s.tails(), s.dep.closed)
+		if !s.own {
+			s.tau = s.dep.of(s.tau)
+		}
+		s.order = nil
+	}
 	for _, p := range s.percentiles() {
-		low, high := stats.OrderInterval(s.n(), p, float64(s.n()))
-		ranks = append(ranks, stats.Rank(s.n(), p), low, high)
+		ranks = append(ranks, stats.Rank(s.n(), p))
+		if s.pool == nil {
+			low, high := s.interval(ask{p: p})
+			ranks = append(ranks, low, high)
+		}
 	}
 	if s.floats != nil {
 		s.again = s.floats.Seek(ranks...)
 	} else {
-		s.again = s.ints.Seek(ranks...)
+		s.again = s.ints.Seek(ranks...) || counts
 	}
 	if s.again {
 		return recording.Times
 	}
 	return 0
+}
+
+// interval is between which ranks a percentile lies.
+func (s *series) interval(a ask) (low, high int64) {
+	return stats.OrderInterval(s.n()+a.never, a.p, s.nEff(a))
+}
+
+// nEff is how many independent values the values are worth for a percentile.
+func (s *series) nEff(a ask) float64 {
+	if s.pool != nil {
+		return float64(s.n()+a.never) / s.pool.effect(a.p) / s.tau.V
+	}
+	return float64(s.requests) / s.tau.V
 }
 
 func seekAll(all ...*series) (want recording.Columns) {
@@ -209,6 +294,9 @@ func (s *series) dist(measured int64) *Dist {
 	if n == 0 {
 		return nil
 	}
+	if s.pool != nil {
+		s.pool.settle(s)
+	}
 	d := &Dist{
 		Unit: s.unit, N: n, NRequests: s.requests, Missing: measured - s.requests,
 		Level: stats.Level, Better: s.better,
@@ -218,7 +306,8 @@ func (s *series) dist(measured int64) *Dist {
 		d.Quantiles = append(d.Quantiles, s.quantile(p))
 	}
 	for i, bound := range s.over {
-		d.Over = append(d.Over, exceedance(bound, s.ints.Above(i), n, d.Missing))
+		above := s.ints.Above(i)
+		d.Over = append(d.Over, exceedance(bound, above, n, d.Missing, s.worth(above)))
 	}
 	return d
 }
@@ -249,12 +338,13 @@ func some(v float64, ok bool) *float64 {
 }
 
 func (s *series) quantile(p int) Quantile {
-	n := s.n()
-	q := Quantile{P: float64(p) / 1000, NEff: float64(n), Rule: "order-statistic"}
+	n, nEff := s.n(), s.nEff(ask{p: p})
+	tau := s.tau.V
+	q := Quantile{P: float64(p) / 1000, NEff: nEff, Tau: &tau, Rule: s.rule()}
 	q.Value, _ = s.at(stats.Rank(n, p))
-	low, high := stats.OrderInterval(n, p, float64(n))
-	q.Low, q.High = some(s.at(low)), some(s.at(high))
-	q.Status = status(s.requests, n, p, q.Low != nil && q.High != nil)
+	low, high := s.interval(ask{p: p})
+	q.Low, q.High = s.ends(low, high)
+	q.Status = s.dep.status(s.requests, tau, nEff, p, q.Low != nil && q.High != nil)
 	// Ends that cover only part of the values would be those of another quantile.
 	if s.low != nil && s.low.N() == n {
 		lo, _, ok := s.low.At(stats.Rank(n, p))
@@ -265,26 +355,58 @@ func (s *series) quantile(p int) Quantile {
 	return q
 }
 
-// status says how far an interval can be trusted, with tau taken as 1 and the
-// load's ratio to saturation unknown.
-func status(requests, n int64, p int, closed bool) string {
-	switch {
-	case requests < minRequests || n*int64(min(p, 1000-p)) < 5*1000:
-		return "insufficient"
-	case !closed:
-		return "open"
+// rule names what the effective count rests on.
+func (s *series) rule() string {
+	if s.pool != nil {
+		return "clusters, " + s.tau.By
 	}
-	return "assumed"
+	return s.tau.By
 }
 
-// exceedance is the share of values above a bound.
-func exceedance(bound, above, n, missing int64) Over {
-	low, high := stats.ClopperPearson(float64(above), float64(n))
+// ends are the values of two ranks, or what they cannot be beyond.
+func (s *series) ends(low, high int64) (lo, hi *float64) {
+	if s.floats != nil {
+		return some(s.floats.At(low)), some(s.floats.At(high))
+	}
+	l, _, okLow := s.ints.Within(low)
+	_, h, okHigh := s.ints.Within(high)
+	return some(float64(l), okLow), some(float64(h), okHigh)
+}
+
+// endsOrNever is where the value of a rank lies, with ranks beyond the values those
+// of what never ended.
+func (s *series) endsOrNever(rank int64) (lo, hi *float64) {
+	if rank > s.n() {
+		return some(math.Inf(1), true), some(math.Inf(1), true)
+	}
+	return s.ends(rank, rank)
+}
+
+// exceedance is the share of values above a bound; all of them, missing ones aside,
+// are worth the share worth of their number of independent values.
+func exceedance(bound, above, n, missing int64, worth float64) Over {
+	low, high := stats.ClopperPearson(float64(above)*worth, float64(n)*worth)
 	return Over{
 		Value: float64(bound), Share: float64(above) / float64(n),
 		ShareWithMissing: float64(above+missing) / float64(n+missing), Low: &low, High: &high,
 	}
 }
+
+// worth is the share of values that are independent, for the share of those above
+// a bound.
+func (s *series) worth(above int64) float64 {
+	n := s.n()
+	p := int(1000 * (n - above) / n)
+	nearest := s.percentiles()[0]
+	for _, q := range s.percentiles() {
+		if abs(q-p) < abs(nearest-p) {
+			nearest = q
+		}
+	}
+	return min(1, s.nEff(ask{p: nearest})/float64(n))
+}
+
+func abs(v int) int { return max(v, -v) }
 
 // of is the value of a quantile of d.
 func (d *Dist) of(p float64) (float64, bool) {

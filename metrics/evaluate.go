@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 
 	"fermata/recording"
@@ -46,6 +47,7 @@ func evaluateAll(src recording.Source, meta recording.Meta, opt Options) (*evalu
 	if err := e.pass(src, first, e.families); err != nil {
 		return nil, err
 	}
+	e.settle()
 	e.objectives.ask()
 	var want recording.Columns
 	var again []family
@@ -76,8 +78,10 @@ type evaluation struct {
 	answer     answer
 	families   []family
 	objectives *objectives
+	latencies  *latencies
 	tally      *tally
 	remarks    *remarks
+	ttftGrowth *float64 // ns a request
 }
 
 func newEvaluation(meta recording.Meta, opt Options) *evaluation {
@@ -92,17 +96,30 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 	if !known {
 		e.window.StartNs, e.window.EndNs = -never, never
 	}
+	opt.dependence = &dependence{closed: opt.ClosedLoop}
+	e.opt = opt
 	g := newGaps(opt)
+	e.latencies = newLatencies(opt)
 	e.objectives = newObjectives(opt, g)
 	e.tally, e.remarks = newTally(opt, e.window, known), newRemarks(opt)
 	e.families = []family{
-		newLatencies(opt), g, newPaces(opt), newStalls(opt), newFluidities(opt), newFluidRate(opt, Decode), e.objectives, e.tally,
+		e.latencies, g, newPaces(opt), newStalls(opt), newFluidities(opt), newFluidRate(opt, Decode), e.objectives, e.tally,
 		newChecks(opt),
 	}
 	if opt.Deadlines != nil {
 		e.families = append(e.families, newFluidRate(opt, FirstToken))
 	}
 	return e
+}
+
+// settle says how requests hang together, after all of them were seen.
+func (e *evaluation) settle() {
+	d := e.opt.dependence
+	d.load = e.tally.load(e.window, &e.opt)
+	if r := e.tally.drift.result(); r != nil && !d.closed {
+		d.drifts = r.Unsteady
+		e.ttftGrowth = growth(e.latencies.due.order)
+	}
 }
 
 // pass shows every measured request to the families; the first one also counts.
@@ -182,6 +199,23 @@ func (e *evaluation) result(samples []recording.Sample) *Result {
 	i := readSamples(samples)
 	i.judge(r, e.tally.unsent)
 	r.Server = i.server(&r.Window)
+	e.drift(r)
 	e.remarks.warnings(r, e.tally, i, strings.Contains(e.meta.Interrupted, stoppedByFailures))
 	return r
+}
+
+// drift writes how things grew, as far as the run was long enough to say.
+func (e *evaluation) drift(r *Result) {
+	d := e.tally.drift.result()
+	if d == nil || e.opt.ClosedLoop {
+		return
+	}
+	if rate := r.Load.OfferedRPS; rate != nil {
+		perS := d.PerRequest * *rate
+		d.PerS = &perS
+		if e.ttftGrowth != nil {
+			d.TTFTNsPerS = some(math.Round(*e.ttftGrowth**rate), true)
+		}
+	}
+	r.Load.Drift = d
 }

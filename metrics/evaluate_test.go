@@ -231,23 +231,37 @@ func TestServerTimes(t *testing.T) {
 
 func TestStatuses(t *testing.T) {
 	for _, c := range []struct {
-		requests, n int64
-		p           int
-		closed      bool
-		want        string
+		requests  int64
+		tau, nEff float64
+		p         int
+		closed    bool
+		load      float64
+		want      string
 	}{
-		{49, 49, 500, true, "insufficient"},
-		{50, 50, 500, true, "assumed"},
-		{50, 50, 900, true, "assumed"},
-		{50, 50, 950, true, "insufficient"},
-		{500, 500, 990, true, "assumed"},
-		{499, 499, 990, true, "insufficient"},
-		{600, 600, 990, false, "open"},
-		{10, 1e6, 500, true, "insufficient"},
+		{49, 1, 49, 500, true, 0, "insufficient"},
+		{50, 1, 50, 500, true, 0, "assumed"},
+		{50, 1, 50, 900, true, 0, "assumed"},
+		{50, 1, 50, 950, true, 0, "insufficient"},
+		{500, 1, 500, 990, true, 0, "assumed"},
+		{499, 1, 499, 990, true, 0, "insufficient"},
+		{600, 1, 600, 990, false, 0, "open"},
+		{600, 1, 600, 990, false, .5, "open"},
+		{10, 1, 1e6, 500, true, 0, "insufficient"},
+		{500, 10, 50, 500, true, 0, "assumed"},
+		{499, 10, 49.9, 500, true, 0, "insufficient"},
+		{4999, 10, 499.9, 990, true, 0, "insufficient"},
+		{5000, 10, 500, 990, true, 0, "assumed"},
+		{5000, 10, 500, 990, true, .5, "ok"},
+		{500, 10, 49, 10, true, .5, "insufficient"},
 	} {
-		if got := status(c.requests, c.n, c.p, c.closed); got != c.want {
+		d := &dependence{load: c.load}
+		if got := d.status(c.requests, c.tau, c.nEff, c.p, c.closed); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
+	}
+	d := &dependence{load: .5, drifts: true}
+	if got := d.status(1e6, 1, 1e6, 500, true); got != "insufficient" {
+		t.Errorf("a run without a steady state: %s", got)
 	}
 }
 

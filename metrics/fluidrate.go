@@ -40,10 +40,13 @@ type fluidRate struct {
 	all      bool    // the second pass searches every answer
 	n        int64
 	low, top int64 // ranks of the interval
+	dep      *dependence
+	order    []float32 // the gaps in the order of due times
+	tau      stats.Tau
 }
 
 func newFluidRate(opt Options, variant string) *fluidRate {
-	return &fluidRate{variant: variant, gaps: stats.Order{Limit: math.MaxInt32}, batch: opt.keep(searchedBatch)}
+	return &fluidRate{variant: variant, gaps: stats.Order{Limit: math.MaxInt32}, batch: opt.keep(searchedBatch), dep: opt.dependence}
 }
 
 // see takes an answer in; a failed one has no smallest gap, nor has a good one
@@ -55,7 +58,7 @@ func (f *fluidRate) see(a *answer) {
 	f.seen++
 	if f.enough > 0 && a.good {
 		if s, ok := a.score(f.variant, f.enough); ok && s.AtLeast(9, 10) {
-			f.gaps.Add(0)
+			f.add(0)
 			return
 		}
 	}
@@ -63,13 +66,18 @@ func (f *fluidRate) see(a *answer) {
 	if !ok {
 		return
 	}
-	f.gaps.Add(gap)
+	f.add(gap)
 	if f.all || gap == never {
 		return
 	}
 	if f.searched = append(f.searched, gap); len(f.searched) >= f.batch {
 		f.settle()
 	}
+}
+
+func (f *fluidRate) add(gap int64) {
+	f.gaps.Add(gap)
+	f.order = grown(f.order, float64(gap))
 }
 
 // settle raises the gap up to which answers are not searched.
@@ -102,16 +110,23 @@ func (a *answer) smallestGap(variant string) (gap int64, ok bool) {
 // seek finds out whether the wanted ranks lie where answers were searched.
 func (f *fluidRate) seek() recording.Columns {
 	f.n = f.gaps.N()
-	f.low, f.top = stats.OrderInterval(f.n, fluidShare, float64(f.n))
+	f.rank()
 	f.gaps.Seek(f.ranks()...)
 	for _, rank := range f.ranks() {
 		if gap, ok := f.gaps.At(rank); ok && gap <= f.enough {
 			f.all, f.enough = true, 0
-			f.gaps = stats.Order{Limit: math.MaxInt32}
+			f.gaps, f.order = stats.Order{Limit: math.MaxInt32}, nil
 			return recording.Times
 		}
 	}
 	return 0
+}
+
+// rank finds the ends of the interval. Only who is beyond the wanted rank counts
+// for the correlation time: of the others not all were searched.
+func (f *fluidRate) rank() {
+	f.tau = f.dep.of(stats.TauOf(f.order, stats.Tails{fluidShare}, f.dep.closed))
+	f.low, f.top = stats.OrderInterval(f.n, fluidShare, float64(f.n)/f.tau.V)
 }
 
 func (f *fluidRate) ranks() []int64 { return []int64{stats.Rank(f.n, fluidShare), f.low, f.top} }
@@ -120,13 +135,19 @@ func (f *fluidRate) result(r *Result, _ int64) {
 	if f.n == 0 {
 		return
 	}
+	if f.all {
+		f.rank()
+	}
 	f.gaps.Seek(f.ranks()...)
 	out := FluidRate{Variant: f.variant, Share: fluidShare / 1000., Index: fluidIndex}
 	if gap, ok := f.gaps.At(stats.Rank(f.n, fluidShare)); ok && gap != never {
 		out.GapNs, out.Feasible = &gap, true
 		out.TokensPS = perSecond(1, gap)
 	}
+	tau, nEff := f.tau.V, float64(f.n)/f.tau.V
+	out.Tau, out.NEff = &tau, &nEff
 	out.Low, out.High = f.rateAt(f.top), f.rateAt(f.low) // the larger gap is the slower rate
+	out.Status = f.dep.status(f.n, tau, nEff, fluidShare, out.Low != nil && out.High != nil)
 	r.FluidRate = append(r.FluidRate, out)
 	if f.variant == Decode {
 		r.Rates.Fluid = out.TokensPS

@@ -1,5 +1,7 @@
 package metrics
 
+import "fermata/internal/stats"
+
 // slow says whether the answer took longer than the declared threshold, in ns
 // from its due time; where none is declared, what the recording says.
 func (a *answer) slow(threshold int64) bool {
@@ -13,9 +15,10 @@ func (a *answer) slow(threshold int64) bool {
 // goodput is the rate of requests that met each objective, and all of them
 // jointly, over the length of the window in ns.
 func (o *objectives) goodput(r *Result, window int64) {
-	add := func(name string, good, tokens int64) {
+	longest := &judged{tau: stats.Independent}
+	add := func(name string, j *judged, good, tokens int64) {
 		g := Goodput{Objective: name, RequestsS: perSecond(float64(good), window), TokensS: perSecond(float64(tokens), window)}
-		share, low, high := shareOf(good, o.requests)
+		share, low, high := j.share(good, o.requests)
 		g.Share, g.ShareLow, g.ShareHigh = share, &low, &high
 		r.Goodput = append(r.Goodput, g)
 	}
@@ -25,11 +28,12 @@ func (o *objectives) goodput(r *Result, window int64) {
 	n := 0
 	for _, j := range o.list {
 		if j.hasGoodput() {
-			add(j.Text, j.goodput, j.goodputTokens)
+			longest.tau = longest.tau.Or(j.tau)
+			add(j.Text, j, j.goodput, j.goodputTokens)
 			n++
 		}
 	}
 	if n > 1 {
-		add("all", o.all, o.allTokens)
+		add("all", longest, o.all, o.allTokens)
 	}
 }

@@ -154,7 +154,7 @@ func histogramDist(h *recording.Histogram) *Dist {
 		q.Value, _ = at(stats.Rank(n, p))
 		low, high := stats.OrderInterval(n, p, float64(n))
 		q.Low, q.High = some(at(low)), some(at(high))
-		q.Status = status(n, n, p, q.Low != nil && q.High != nil)
+		q.Status = new(dependence).status(n, 1, float64(n), p, q.Low != nil && q.High != nil)
 		d.Quantiles = append(d.Quantiles, q)
 	}
 	return d
@@ -200,7 +200,9 @@ func highest(d *Dist) (p, value float64) {
 		return 0, 0
 	}
 	for _, q := range d.Quantiles {
-		if p == 0 || q.P < 0.995 && q.Status != "insufficient" {
+		// Late requests in a row are late all the same: their number counts, not
+		// what they are worth.
+		if p == 0 || q.P < 0.995 && d.NRequests >= minCorrelated && float64(d.NRequests)*(1-q.P) >= minBeyond-1e-9 {
 			p, value = q.P, q.Value
 		}
 	}

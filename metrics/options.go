@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"fermata/deadline"
@@ -23,6 +24,12 @@ type Options struct {
 	PerMille     []int  // further percentiles of every distribution, in thousandths
 
 	views []view // of Deadlines; settled makes them
+
+	SaturationRPS float64 // rate from which on requests queue up for ever; 0 where unknown
+	ClosedLoop    bool    // users wait for their answers: there is no rate to compare with it
+
+	// dependence is shared by all that judges one recording.
+	dependence *dependence
 
 	// keepAtMost bounds how many values any distribution keeps before it counts
 	// in buckets; 0 leaves it to the metric. Tests make it tiny.
@@ -60,6 +67,9 @@ func (o Options) settled() (Options, error) {
 	}
 	if o.SlowNs < 0 {
 		return o, fmt.Errorf("judging a recording: slow after %d ns: it must not be negative", o.SlowNs)
+	}
+	if !(o.SaturationRPS >= 0) || math.IsInf(o.SaturationRPS, 1) {
+		return o, fmt.Errorf("judging a recording: a saturation of %v requests/s: it must be a rate above 0", o.SaturationRPS)
 	}
 	bounds := append([]int64{1e9, 5e9, 15e9, 25e9}, o.OverNs...)
 	slices.Sort(bounds)

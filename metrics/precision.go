@@ -215,7 +215,7 @@ func interval95(values []timed, p int) (low, high int64) {
 		sorted[i], series[i] = v.value, float32(v.value)
 	}
 	n := len(values)
-	first, last := stats.OrderInterval(int64(n), p, float64(n)/stats.TauOf(series, false).V)
+	first, last := stats.OrderInterval(int64(n), p, float64(n)/stats.TauOf(series, stats.UpperTail, false).V)
 	slices.Sort(sorted)
 	if first > 0 {
 		low = sorted[first-1]

@@ -137,6 +137,23 @@ type Load struct {
 	Arrivals  *Arrivals   `json:"arrivals,omitempty"`
 	Spent     *Spent      `json:"spent,omitempty"`
 	Precision []Precision `json:"precision,omitempty"` // in the order in which they were asked for
+
+	SaturationRPS *float64 `json:"saturation_rps,omitempty"` // as it was given or probed
+	OfSaturation  *float64 `json:"of_saturation,omitempty"`  // offered_rps over it
+	Drift         *Drift   `json:"drift,omitempty"`
+}
+
+// A Drift says whether the number of requests under way, as each new one found
+// it, kept growing, from the 501st request on.
+type Drift struct {
+	Requests   int64    `json:"requests"`    // that were looked at
+	PerRequest float64  `json:"per_request"` // growth of the number under way, a request
+	PerS       *float64 `json:"per_s,omitempty"`
+	T          float64  `json:"t"` // over its standard error
+	FirstHalf  float64  `json:"first_half"`
+	SecondHalf float64  `json:"second_half"`
+	TTFTNsPerS *float64 `json:"ttft_ns_per_s,omitempty"` // growth of the time to first token
+	Unsteady   bool     `json:"unsteady"`                // there is no steady state: percentiles depend on the run's length
 }
 
 // Spent is what a run cost by its prices: all of its requests, of every phase, with
@@ -339,6 +356,9 @@ type FluidRate struct {
 	Feasible bool     `json:"feasible"`
 	Low      *float64 `json:"low,omitempty"` // tokens a second
 	High     *float64 `json:"high,omitempty"`
+	Tau      *float64 `json:"tau,omitempty"`
+	NEff     *float64 `json:"n_eff,omitempty"`
+	Status   string   `json:"status,omitempty"` // of the interval, as a quantile's
 }
 
 // Rates are three tokens-a-second figures of one recording, side by side.
@@ -370,6 +390,8 @@ type Verdict struct {
 	High      *float64 `json:"high,omitempty"`
 	Unit      string   `json:"unit,omitempty"`       // of value
 	WithoutIt int64    `json:"without_it,omitempty"` // good answers that had no value for a term, counted as meeting it
+	Tau       *float64 `json:"tau,omitempty"`        // requests that are worth one
+	NEff      *float64 `json:"n_eff,omitempty"`      // independent values that the interval rests on
 	Status    string   `json:"status,omitempty"`     // of the interval, as a quantile's
 
 	Views []VerdictView `json:"views,omitempty"` // as it stands and with other first-token deadlines, where they have a band

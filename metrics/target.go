@@ -15,6 +15,7 @@ func byTarget(src recording.Source, meta recording.Meta, opt Options, names []st
 		return nil, nil
 	}
 	all := map[string]TargetResult{}
+	opt.SaturationRPS = 0 // of all of them together
 	for _, name := range names {
 		e, err := evaluateAll(ofTarget{src, name}, meta, opt)
 		if err != nil {

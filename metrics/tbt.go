@@ -25,10 +25,10 @@ func newGaps(opt Options) *gaps {
 	g := &gaps{
 		event:    pooled(newSeries(opt, "ns", lower).exceeding(opt).stamps()),
 		longest:  newSeries(opt, "ns", lower).exceeding(opt).stamps(),
-		perEvent: pooled(newSeries(opt, "tokens", neutral)),
-		perRead:  pooled(newSeries(opt, "events", neutral)),
-		width:    pooled(newSeries(opt, "ns", lower)),
-		wide:     pooled(newSeries(opt, "ns", lower)),
+		perEvent: newSeries(opt, "tokens", neutral).many(opt),
+		perRead:  newSeries(opt, "events", neutral).many(opt),
+		width:    newSeries(opt, "ns", lower).many(opt).instrument(),
+		wide:     newSeries(opt, "ns", lower).many(opt).instrument(),
 	}
 	g.tbt = g.event
 	return g
@@ -67,7 +67,8 @@ func (g *gaps) widths(a *answer) {
 		end--
 	}
 	g.width.all(e)
-	any := false
+	g.width.stands(float64(e[0]))
+	widest := int64(0)
 	for i, v := range e {
 		if i < end && !a.second {
 			g.others++
@@ -77,11 +78,12 @@ func (g *gaps) widths(a *answer) {
 		}
 		if v > exactWithinNs {
 			g.wide.run(v, 1)
-			any = true
+			widest = max(widest, v)
 		}
 	}
-	if any && !a.second {
+	if widest > 0 && !a.second {
 		g.wide.requests++
+		g.wide.stands(float64(widest))
 	}
 }
 
@@ -149,6 +151,7 @@ func (g *gaps) bunches(a *answer) {
 	}
 	if a.good && !a.second {
 		g.perEvent.requests++
+		g.perEvent.stands(float64(len(a.times)) / float64(len(t.Tokens)))
 	}
 	if a.single {
 		if a.good {
@@ -178,10 +181,11 @@ func (g *gaps) readsOf(a *answer) {
 	if a.single && apart(t.Read) {
 		if a.good {
 			g.perRead.run(1, int64(len(t.Read)))
+			g.perRead.stands(1)
 		}
 		return
 	}
-	read, events, alone := t.Read[0]-1, int64(0), int64(0)
+	read, events, alone, reads := t.Read[0]-1, int64(0), int64(0), 0
 	token := int32(-1) // read of the token before
 	var same int64
 	for i, r := range t.Read {
@@ -194,6 +198,7 @@ func (g *gaps) readsOf(a *answer) {
 				g.perRead.run(events, 1)
 			}
 			read, events = r, 1
+			reads++
 		}
 		if k := t.Tokens[i]; k > 0 {
 			same += int64(k - 1)
@@ -206,6 +211,7 @@ func (g *gaps) readsOf(a *answer) {
 	if a.good {
 		g.perRead.run(events, 1)
 		g.perRead.run(1, alone)
+		g.perRead.stands(float64(len(t.Read)) / float64(reads))
 	}
 	if !a.second {
 		g.sameRead += same

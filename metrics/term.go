@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"slices"
 
 	"fermata/internal/stats"
@@ -63,15 +64,21 @@ func (t Term) variant(opt *Options) string {
 	return Decode
 }
 
-// holds says whether a good answer meets the term. One that has no value for it
-// does, and is told apart.
-func (t Term) holds(a *answer, opt *Options) (met, has bool) {
+// judge says whether a good answer meets the term, and its figure, the larger the
+// worse. One that has no value for it meets it, and is told apart.
+func (t Term) judge(a *answer, opt *Options) (met, has bool, figure float64) {
 	if t.Name == "fluidity" {
 		s, ok := a.score(t.variant(opt), t.GapNs)
-		return !ok || s.AtLeast(t.Num, t.Den), ok
+		if !ok {
+			return true, false, math.Inf(-1)
+		}
+		return s.AtLeast(t.Num, t.Den), true, -s.Index()
 	}
 	v, ok := t.value(a, opt.PaceNs)
-	return !ok || v <= t.AtNs, ok
+	if !ok {
+		return true, false, math.Inf(-1)
+	}
+	return v <= t.AtNs, true, float64(v)
 }
 
 // viewed says whether the term is about the first token's deadline.
@@ -79,7 +86,7 @@ func (t Term) viewed(opt *Options) bool {
 	return t.Name == "fluidity" && t.variant(opt) == FirstToken
 }
 
-// holdsIn is holds for such a term in one view of the deadline.
+// holdsIn is judge's verdict for such a term in one view of the deadline.
 func (t Term) holdsIn(a *answer, view int) bool {
 	s, ok := a.scoreFirst(view, t.GapNs)
 	return !ok || s.AtLeast(t.Num, t.Den)

@@ -14,6 +14,7 @@ import (
 // A tally counts what is no distribution: outcomes and failures of measured
 // requests, and of every phase what finished or arrived in the window.
 type tally struct {
+	opt        *Options
 	start, end int64 // of the window
 	known      bool  // the recording names its window
 
@@ -27,6 +28,7 @@ type tally struct {
 	targets           map[string]bool // that measured requests name
 	lateness          *series
 	flight            inFlight
+	drift             drift
 	atHalf, atEnd     int64 // requests due and not ended at the middle and the end of the window
 	sessions          sessions
 
@@ -41,9 +43,10 @@ type failureClass struct {
 
 func newTally(opt Options, w Window, known bool) *tally {
 	return &tally{
+		opt:   &opt,
 		start: w.StartNs, end: w.EndNs, known: known,
 		outcomes: map[string]int64{}, finish: map[string]int64{}, failures: map[failureClass]*Failure{},
-		lateness: newSeries(opt, "ns", lower),
+		lateness: newSeries(opt, "ns", lower).instrument(),
 		flight:   inFlight{start: w.StartNs, end: w.EndNs},
 	}
 }
@@ -57,6 +60,7 @@ func (y *tally) count(a *answer, measured bool) {
 	if y.known {
 		y.under(a.t)
 	}
+	y.drift.see(a.t, measured)
 	if measured {
 		y.countMeasured(a)
 	}
@@ -173,6 +177,17 @@ func (y *tally) window(w *Window) {
 	w.Why = "from the first due time to the last end: the recording names no window"
 }
 
+// load is the ratio of the offered rate to the saturation that was given; 0 where
+// that is unknown, or has no meaning.
+func (y *tally) load(w Window, opt *Options) float64 {
+	y.window(&w)
+	rate := perSecond(float64(y.measured), w.EndNs-w.StartNs)
+	if rate == nil || opt.ClosedLoop || !(opt.SaturationRPS > 0) {
+		return 0
+	}
+	return *rate / opt.SaturationRPS
+}
+
 // targetNames are the targets of measured requests, sorted.
 func (y *tally) targetNames() []string { return slices.Sorted(maps.Keys(y.targets)) }
 
@@ -209,6 +224,9 @@ func (y *tally) result(r *Result, measured int64) {
 	l.Retried, l.EarlierTries = y.retried, y.earlierTries
 	l.OfferedRPS, l.AchievedRPS = perSecond(float64(y.measured), length), perSecond(float64(y.sent), length)
 	l.Lateness = y.lateness.dist(measured)
+	if load := y.load(r.Window, y.opt); load > 0 {
+		l.SaturationRPS, l.OfSaturation = some(y.opt.SaturationRPS, true), &load
+	}
 	l.InFlightMax, l.InFlightMean = y.flight.result()
 	r.Throughput = Throughput{
 		RequestsPerS:             perSecond(float64(y.finished), length),

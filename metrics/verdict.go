@@ -35,6 +35,10 @@ type judged struct {
 	metIn                       []int64 // requests, in each view of first-token deadlines
 	passed                      int64   // a check
 	checked                     bool
+
+	figures [][]float32 // of each term, one a request, the larger the worse
+	flags   []bool      // of several terms, whether all held; of the run's, whether a request was good
+	tau     stats.Tau   // after seek
 }
 
 // objectives judges the run's objectives.
@@ -48,7 +52,7 @@ type objectives struct {
 func newObjectives(opt Options, g *gaps) *objectives {
 	o := &objectives{opt: &opt}
 	for _, s := range opt.SLO {
-		j := &judged{Objective: s, checked: opt.Check != ""}
+		j := &judged{Objective: s, checked: opt.Check != "", figures: make([][]float32, len(s.Terms))}
 		t := s.Terms[0]
 		switch {
 		case len(s.Terms) > 1 || t.ofRun():
@@ -116,21 +120,30 @@ func (j *judged) check(a *answer) {
 		return
 	}
 	j.checked = j.checked || a.t.Check != ""
-	if a.good && a.t.Check == recording.Pass {
+	passed := a.good && a.t.Check == recording.Pass
+	if passed {
 		j.passed++
+	}
+	if j.Terms[0].ofRun() {
+		j.flags = append(j.flags, passed || a.good && j.Terms[0].Name != "schema")
 	}
 }
 
-// count says whether the request meets every term, and counts it.
+// count says whether the request meets every term, and counts it. A failed one is
+// the worst in each.
 func (j *judged) count(a *answer, opt *Options) bool {
-	if !a.good {
-		return false
-	}
-	all, lacks, others := true, false, true
-	for _, t := range j.Terms {
-		met, has := t.holds(a, opt)
+	all, lacks, others := a.good, false, a.good
+	for i, t := range j.Terms {
+		met, has, figure := false, true, math.Inf(1)
+		if a.good {
+			met, has, figure = t.judge(a, opt)
+		}
 		all, lacks = all && met, lacks || !has
 		others = others && (met || t.viewed(opt))
+		j.figures[i] = grown(j.figures[i], figure)
+	}
+	if len(j.Terms) > 1 {
+		j.flags = append(j.flags, all)
 	}
 	for i := range j.metIn {
 		if others && !slices.ContainsFunc(j.Terms, func(t Term) bool { return t.viewed(opt) && !t.holdsIn(a, i) }) {
@@ -177,26 +190,53 @@ func (j *judged) value(a *answer, opt *Options) {
 	}
 }
 
+// settle finds the correlation time: of the term's own figure; the longest of all
+// terms and of whether they held where there are several.
+func (j *judged) settle(d *dependence) {
+	j.tau = stats.TauOfFlags(j.flags, d.closed)
+	for _, f := range j.figures {
+		j.tau = j.tau.Or(stats.TauOf(f, stats.UpperTail, d.closed))
+	}
+	j.tau = d.of(j.tau)
+	j.figures, j.flags = nil, nil
+}
+
 // ranks are those of the objective's percentile and of its interval, from the
 // best value on.
 func (j *judged) ranks(n int64) (at, low, high int64) {
-	low, high = stats.OrderInterval(n, j.Share, float64(n))
+	low, high = stats.OrderInterval(n, j.Share, float64(n)/j.tau.V)
 	return stats.Rank(n, j.Share), low, high
 }
 
-// ask says which ranks of the pooled gaps are wanted. It comes before they are
-// sought.
+// share is k of n with its interval.
+func (j *judged) share(k, n int64) (share, low, high float64) {
+	low, high = stats.ClopperPearson(float64(k)/j.tau.V, float64(n)/j.tau.V)
+	return float64(k) / float64(n), low, high
+}
+
+// rests writes how many values the interval rests on.
+func (j *judged) rests(v *Verdict, n int64) {
+	tau, nEff := j.tau.V, float64(n)/j.tau.V
+	v.Tau, v.NEff = &tau, &nEff
+}
+
+// ask says which percentiles of the pooled gaps are wanted. It comes before they
+// are sought.
 func (o *objectives) ask() {
 	for _, j := range o.list {
-		if pool := j.pool(); pool != nil {
-			at, low, high := j.ranks(pool.n() + o.failed)
-			pool.extra = append(pool.extra, at, low, high)
+		if s := j.pool(); s != nil {
+			s.pool.asks = append(s.pool.asks, o.asked(j))
 		}
 	}
 }
 
+// asked is the percentile of the pooled gaps, each failed request adding one that
+// never ended.
+func (o *objectives) asked(j *judged) ask { return ask{p: j.Share, never: o.failed} }
+
 func (o *objectives) seek() (want recording.Columns) {
 	for _, j := range o.list {
+		j.settle(o.opt.dependence)
 		at, low, high := j.ranks(o.requests)
 		switch {
 		case j.values != nil:
@@ -239,28 +279,49 @@ func (o *objectives) compare(at, best, worst *float64, within func(float64) bool
 
 // ofRequests judges a share of requests, or a percentile of them.
 func (o *objectives) ofRequests(j *judged) Verdict {
-	v := Verdict{Objective: j.Text, WithoutIt: j.withoutIt, Verdict: Open, Status: "insufficient"}
+	v := Verdict{Objective: j.Text, WithoutIt: j.withoutIt, Verdict: Open, Status: insufficient}
 	n := o.requests
 	if n == 0 {
 		return v
 	}
-	share, low, high := shareOf(j.met, n)
+	share, low, high := j.share(j.met, n)
 	v.Share, v.ShareLow, v.ShareHigh = &share, &low, &high
-	v.Verdict, v.Status = o.onShare(j, j.met), status(n, n, j.Share, true)
+	j.rests(&v, n)
+	v.Verdict, v.Status = o.onShare(j, j.met), o.shareStatus(j)
 	if j.values != nil || j.indexes != nil {
 		verdict, closed := o.percentile(j, &v)
 		if j.Percentile {
-			v.Verdict, v.Status = verdict, status(n, n, j.Share, closed)
+			v.Status = o.opt.dependence.status(n, j.tau.V, *v.NEff, j.Share, closed)
+			v.Verdict = o.unless(v.Status, verdict)
 		}
 	}
 	o.seenOtherwise(j, &v)
 	return v
 }
 
+// unless is the verdict on a percentile, or open where an objective would be met by
+// a figure that cannot be stated. One that is missed even at the better end of the
+// interval is missed by the share of what kept the bound.
+func (o *objectives) unless(status, verdict string) string {
+	if status == insufficient && verdict == Met && !o.opt.PointVerdict {
+		return Open
+	}
+	return verdict
+}
+
+// shareStatus is that of a share, whose interval has both ends and needs no number
+// of values beyond it.
+func (o *objectives) shareStatus(j *judged) string {
+	if d := o.opt.dependence; !d.short(o.requests, j.tau.V) {
+		return d.trust()
+	}
+	return insufficient
+}
+
 // onShare is the verdict where so many requests met the terms.
 func (o *objectives) onShare(j *judged, met int64) string {
 	n, asked := o.requests, float64(j.Share)/1000
-	_, low, high := shareOf(met, n)
+	_, low, high := j.share(met, n)
 	switch {
 	case o.opt.PointVerdict && met*1000 >= int64(j.Share)*n, !o.opt.PointVerdict && low >= asked:
 		return Met
@@ -276,7 +337,7 @@ func (o *objectives) onRank(j *judged, met int64) string {
 	at, low, high := j.ranks(o.requests)
 	switch {
 	case o.opt.PointVerdict && met >= at, !o.opt.PointVerdict && high > 0 && met >= high:
-		return Met
+		return o.unless(o.opt.dependence.status(o.requests, j.tau.V, float64(o.requests)/j.tau.V, j.Share, true), Met)
 	case o.opt.PointVerdict, low > 0 && met < low:
 		return Missed
 	}
@@ -299,11 +360,6 @@ func (o *objectives) seenOtherwise(j *judged, v *Verdict) {
 			v.Verdict = Open
 		}
 	}
-}
-
-func shareOf(k, n int64) (share, low, high float64) {
-	low, high = stats.ClopperPearson(float64(k), float64(n))
-	return float64(k) / float64(n), low, high
 }
 
 // percentile fills in the value of a single term and judges by it. Failed
@@ -363,30 +419,30 @@ func finite(v *float64) *float64 {
 // never ended.
 func (o *objectives) ofPool(j *judged) Verdict {
 	t := j.Terms[0]
-	v := Verdict{Objective: j.Text, Verdict: Open, Unit: "ns", Status: "insufficient"}
+	v := Verdict{Objective: j.Text, Verdict: Open, Unit: "ns", Status: insufficient}
 	pool := j.pool()
 	n := pool.n() + o.failed
 	if n == 0 {
 		return v
 	}
-	at, low, high := j.ranks(n)
-	pick := func(rank int64) *float64 {
-		if rank > pool.n() {
-			return some(math.Inf(1), true)
-		}
-		return some(pool.at(rank))
-	}
-	value, best, worst := pick(at), pick(low), pick(high)
-	v.Verdict = o.compare(value, best, worst, func(x float64) bool { return x <= float64(t.AtNs) })
+	pool.pool.settle(pool)
+	asked := o.asked(j)
+	low, high := pool.interval(asked)
+	value, _ := pool.endsOrNever(stats.Rank(n, j.Share))
+	best, _ := pool.endsOrNever(low)
+	_, worst := pool.endsOrNever(high)
+	tau, nEff := pool.tau.V, pool.nEff(asked)
+	v.Tau, v.NEff = &tau, &nEff
 	v.Value, v.Low, v.High = finite(value), finite(best), finite(worst)
-	v.Status = status(o.requests, n, j.Share, v.Low != nil && v.High != nil)
+	v.Status = o.opt.dependence.status(o.requests, tau, nEff, j.Share, v.Low != nil && v.High != nil)
+	v.Verdict = o.unless(v.Status, o.compare(value, best, worst, func(x float64) bool { return x <= float64(t.AtNs) }))
 	return v
 }
 
 // ofRun judges the share of failed requests, or of those that passed their check.
 func (o *objectives) ofRun(j *judged) Verdict {
 	t := j.Terms[0]
-	v := Verdict{Objective: j.Text, Verdict: Open, Status: "insufficient"}
+	v := Verdict{Objective: j.Text, Verdict: Open, Status: insufficient}
 	n, k := o.requests, o.failed
 	if t.Name == "schema" {
 		k = j.passed
@@ -394,16 +450,15 @@ func (o *objectives) ofRun(j *judged) Verdict {
 	if n == 0 || t.Name == "schema" && !j.checked {
 		return v
 	}
-	share, low, high := shareOf(k, n)
+	share, low, high := j.share(k, n)
 	v.Share, v.ShareLow, v.ShareHigh = &share, &low, &high
+	j.rests(&v, n)
 	bound := float64(t.Num) / float64(t.Den)
 	best, worst, within := low, high, func(x float64) bool { return x <= bound }
 	if t.Name == "schema" {
 		best, worst, within = high, low, func(x float64) bool { return x >= bound }
 	}
 	v.Verdict = o.compare(&share, &best, &worst, within)
-	if n >= minRequests {
-		v.Status = "assumed"
-	}
+	v.Status = o.shareStatus(j)
 	return v
 }

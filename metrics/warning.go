@@ -18,6 +18,7 @@ const (
 	promptFrom     = 256  // … of prompts at least this long
 	boundShare     = 10   // of the median gap
 	p99ClosedFrom  = 368  // requests from which an interval of p99 has an upper end
+	mostSaturated  = 0.97 // ratio of the load to saturation from which on no run is long enough
 	maxInterrupted = 200  // characters of a reason that are repeated
 )
 
@@ -72,7 +73,9 @@ func (m *remarks) warnings(r *Result, y *tally, i *instrument, byFailures bool) 
 	w := &list{}
 	m.failures(w, r, y, byFailures)
 	m.checks(w, r.Checks)
-	if y.backlog() {
+	if d := r.Load.Drift; d != nil && d.Unsteady {
+		w.add("drift", drifted(d), "A longer run would have had longer waits: percentiles would tell how long it was, so that growth is told instead. Offer less.")
+	} else if y.backlog() {
 		w.add("backlog", fmt.Sprintf("requests came faster than they were answered: %d were under way in the middle of the measured phase, %d at its end", y.atHalf, y.atEnd),
 			"Either the server cannot keep up, or the run was too short for it to reach its stride; latencies then depend on how long the run was. Offer less, or measure for longer and see whether they stay.")
 	}
@@ -280,10 +283,10 @@ func (m *remarks) precision(w *list, r *Result) {
 	n := r.Load.Measured
 	if n > 0 && n < p99ClosedFrom {
 		text := fmt.Sprintf("%d measured requests are too few for a p99 of requests to have an upper end", n)
-		if n < minRequests {
+		if n < minCorrelated {
 			text = fmt.Sprintf("%d measured requests are too few for any percentile of requests", n)
 		}
-		w.add("few_requests", text, fmt.Sprintf("A percentile needs %d requests to count, a p99 with two ends %d, and more where waits come in bursts.", minRequests, p99ClosedFrom))
+		w.add("few_requests", text, fmt.Sprintf("A percentile needs %d requests to count, a p99 with two ends %d, and more where waits come in bursts.", minCorrelated, p99ClosedFrom))
 	}
 	for _, p := range r.Load.Precision {
 		if p.Met {
@@ -296,10 +299,37 @@ func (m *remarks) precision(w *list, r *Result) {
 		w.add("precision", fmt.Sprintf("%s was to be known within %.3g %%, and of %d values %s", p.Statistic, 100*p.Wanted, p.N, seen),
 			"Allow more requests or more time, or ask for less. Where the run did stop for it, the last answers under way widened the interval again.")
 	}
-	if m.assumed(r) {
-		w.add("assumed_intervals", "intervals take requests as independent of each other",
-			"Waits in a queue come in bursts, so true intervals are wider, near saturation much wider. Quantiles judged this way have the status assumed.")
+	m.dependence(w, r)
+}
+
+// dependence says on what intervals rest.
+func (m *remarks) dependence(w *list, r *Result) {
+	if of := r.Load.OfSaturation; of != nil && *of >= mostSaturated {
+		w.add("saturated", fmt.Sprintf("%.4g requests/s were offered, %.3g of the saturation of %.4g requests/s", *r.Load.OfferedRPS, *of, *r.Load.SaturationRPS),
+			"So near to saturation waits hardly end, or never: no run is long enough for a percentile. Offer less.")
 	}
+	if !m.assumed(r) {
+		return
+	}
+	if m.opt.ClosedLoop {
+		w.add("assumed_intervals", "intervals rest on how alike the waits in a row were in this run (batch means): a closed loop has no load to compare with saturation",
+			"Where a run is too short to have seen a burst, true intervals are wider. Quantiles judged this way have the status assumed.")
+		return
+	}
+	w.add("assumed_intervals", "intervals rest on how alike the waits in a row were in this run: how near the load is to saturation is not known",
+		"Where a run is too short to have seen a burst, true intervals are wider, near saturation much wider: docs/evidence/coverage.md has how often. Give --saturation if it is known. Quantiles judged this way have the status assumed.")
+}
+
+// drifted says how things grew.
+func drifted(d *Drift) string {
+	s := fmt.Sprintf("the run has no steady state: each request found %.2g more under way than the one before, %.4g on average in the first half and %.4g in the second", d.PerRequest, d.FirstHalf, d.SecondHalf)
+	if d.PerS != nil {
+		s += fmt.Sprintf("; that is %.3g more a second", *d.PerS)
+	}
+	if d.TTFTNsPerS != nil {
+		s += fmt.Sprintf(", and the time to first token grew by %s a second", human(*d.TTFTNsPerS))
+	}
+	return s
 }
 
 // assumed says whether some percentile of the main figures rests on independence.

@@ -356,7 +356,7 @@ func listed(parts []string) string {
 }
 
 const (
-	noteAssumed = "~ interval as if requests were independent: how near the load is to saturation is not known"
+	noteAssumed = "~ interval by the bursts that this run saw: how near the load is to saturation is not known"
 	noteOpen    = "? interval open at one end: more requests would close it"
 )
 

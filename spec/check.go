@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -43,6 +44,7 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
 	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))
 	zero("judge.slow", r.Judging.Slow == 0)
+	zero("judge.saturation", !(r.Judging.Saturation > 0 || r.Judging.Saturation < 0))
 	return found
 }
 
@@ -279,6 +281,14 @@ func (r *Run) checkJudging() []conf.Problem {
 		found.add("pace", "must be more than 0 tokens a second, not %v", j.Pace)
 	case j.Pace > 0 && (j.Pace < 1e-3 || j.Pace > 1e6):
 		found.add("pace", "must be between 0.001 and 1000000 tokens a second, not %v", j.Pace)
+	}
+	switch {
+	case j.Saturation < 0 || math.IsInf(j.Saturation, 0) || math.IsNaN(j.Saturation):
+		found.add("saturation", "must be a rate of more than 0 requests a second, not %v", j.Saturation)
+	case j.Saturation > 0 && len(r.Targets) > 1:
+		found.add("saturation", "is the rate that one system can serve, and this run has %d targets: run them one by one", len(r.Targets))
+	case j.Saturation > 0 && r.Schedule.Kind == schedule.Closed:
+		found.add("saturation", "is compared with an offered rate, and a closed loop has none")
 	}
 	if j.Verdict != "" && j.Verdict != "interval" && j.Verdict != "point" {
 		found.add("verdict", "must be interval or point, not %q", j.Verdict)

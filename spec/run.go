@@ -80,6 +80,8 @@ type Judging struct {
 	Over      []time.Duration  `yaml:"over"`       // exceedance bounds besides 1, 5, 15 and 25 s
 	Slow      time.Duration    `yaml:"slow"`       // answers that took longer are slow; default not declared
 	Verdict   string           `yaml:"verdict"`    // interval (default) or point
+
+	Saturation float64 `yaml:"saturation"` // highest rate that is served, requests/s; default unknown
 }
 
 // Record says what the recording keeps besides arrivals.
@@ -225,6 +227,9 @@ func (r *Run) Judge() (metrics.Options, error) {
 		SlowNs:       int64(r.Judging.Slow),
 		Check:        r.Check.Kind(),
 		PointVerdict: r.Judging.Verdict == "point",
+
+		SaturationRPS: r.Judging.Saturation,
+		ClosedLoop:    r.Schedule.Kind == schedule.Closed,
 	}
 	if r.Judging.Pace > 0 {
 		o.PaceNs = int64(math.Round(1e9 / r.Judging.Pace))

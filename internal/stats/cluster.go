@@ -13,16 +13,18 @@ type Clusters struct {
 // requests: n values are worth n/(effect·tau) independent ones for a percentile
 // near the threshold. With P the share of all values below, a request's residual
 // is z = below - P·size, and the effect is R·var(z)/(n·P·(1-P)), 1 at least. tau
-// is that of z over requests.
+// is that of z over requests. Of a threshold that has all values on one side
+// nothing is known: then the values of a request count as one.
 func (c *Clusters) Effect(i int, batchesOnly bool) (effect float64, tau Tau) {
-	var n, below float64
+	var n, below, whole float64
 	for r, size := range c.Sizes {
 		n += float64(size)
+		whole += float64(size) * float64(size)
 		below += float64(c.Below[i][r])
 	}
 	p := below / n
 	if !(p > 0 && p < 1) {
-		return 1, Independent
+		return max(1, whole/n), Independent
 	}
 	z, squares := make([]float64, len(c.Sizes)), 0.0
 	for r, size := range c.Sizes {

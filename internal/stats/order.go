@@ -32,7 +32,8 @@ const (
 // the stream must come a second time, to Again. Ranks are exact either way. The
 // zero value is ready for whole numbers.
 type Order struct {
-	Limit int // numbers kept before counting begins; default 65,536
+	Limit   int  // numbers kept before counting begins; default 65,536
+	Outline bool // Within tells of every rank, for half a MB
 
 	n     int64
 	kept  []int64
@@ -41,6 +42,7 @@ type Order struct {
 	done  bool    // Seek was called
 	cells []cell
 	pick  []uint8 // cell of each bucket, plus 1
+	total []int64 // count, after Seek
 }
 
 // A cell collects the numbers of one wanted bucket.
@@ -227,7 +229,61 @@ func (o *Order) choose(ranks []int64) {
 		}
 		before += n
 	}
+	if o.Outline {
+		o.total = o.count
+	}
 	o.count = nil
+}
+
+// Kept are the numbers in the order in which they came, before Seek; ok is false
+// where they are only counted.
+func (o *Order) Kept() (values []int64, ok bool) { return o.kept, o.count == nil && !o.done }
+
+// A Bucket is a span of numbers that are counted together.
+type Bucket struct {
+	Lo, Hi     int64 // its least number and its greatest
+	Before, In int64 // numbers below it, numbers in it
+}
+
+// Buckets are those that hold the ranks, which ascend from 1 on, whether the
+// numbers are kept or not.
+func (o *Order) Buckets(ranks ...int64) []Bucket {
+	count := o.count
+	switch {
+	case count == nil && o.done:
+		count = o.total
+	case count == nil:
+		c := Order{float: o.float, kept: o.kept}
+		c.spill()
+		count = c.count
+	}
+	var all []Bucket
+	var before int64
+	for at, n := range count {
+		if n == 0 {
+			continue
+		}
+		for len(all) < len(ranks) && ranks[len(all)] <= before+n {
+			lo, width := span(at)
+			all = append(all, Bucket{Lo: lo, Hi: lo + width - 1, Before: before, In: n})
+		}
+		before += n
+	}
+	return all
+}
+
+// Within is between which ends the number of a rank lies, after Seek: exactly
+// where the rank was asked for or shares a bucket with one that was, and, with an
+// outline, to a part in 256 elsewhere. ok is false where it is not known.
+func (o *Order) Within(rank int64) (lo, hi int64, ok bool) {
+	if v, ok := o.At(rank); ok {
+		return v, v, true
+	}
+	if rank < 1 || rank > o.n || o.total == nil {
+		return 0, 0, false
+	}
+	b := o.Buckets(rank)[0]
+	return b.Lo, b.Hi, true
 }
 
 // reserve makes room for the cell's numbers, by the cheaper of two ways.

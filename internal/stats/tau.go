@@ -45,15 +45,21 @@ func Relaxation(rho float64) Tau {
 	return Tau{2 / (idle * idle), ByHeavyTraffic}
 }
 
-// tauPercentiles are those whose indicators are looked at for the correlation
-// time of values.
-var tauPercentiles = []int{500, 900, 990}
+// Tails are the percentiles, in thousandths, whose indicators are looked at for
+// the correlation time of values.
+type Tails []int
+
+// The upper tail, and both of them, with the median.
+var (
+	UpperTail = Tails{500, 900, 990}
+	BothTails = Tails{10, 100, 500, 900, 990}
+)
 
 // TauOf is the correlation time of values in the order of their due times: the
 // longest that Geyer's estimator and batch means (10 and 20) find for any of the
-// indicators 1{x <= q} of the median, p90 and p99. With batchesOnly it is batch
-// means alone, as befits a closed loop.
-func TauOf(values []float32, batchesOnly bool) Tau {
+// indicators 1{x <= q} of the percentiles. With batchesOnly it is batch means
+// alone, as befits a closed loop.
+func TauOf(values []float32, tails Tails, batchesOnly bool) Tau {
 	tau := Independent
 	n := len(values)
 	if n < 2 {
@@ -62,12 +68,12 @@ func TauOf(values []float32, batchesOnly bool) Tau {
 	sorted := slices.Clone(values)
 	from := 0
 	var b bitSeries
-	for _, p := range tauPercentiles {
+	for _, p := range tails {
 		at := int(Rank(int64(n), p)) - 1
 		selectRank(sorted[from:], at-from)
 		q := sorted[at]
 		from = at
-		b.set(n, func(i int) bool { return values[i] <= q })
+		b.upTo(values, q)
 		tau = tau.Or(b.tau(batchesOnly))
 	}
 	return tau
@@ -77,7 +83,7 @@ func TauOf(values []float32, batchesOnly bool) Tau {
 // order of due times.
 func TauOfFlags(flags []bool, batchesOnly bool) Tau {
 	var b bitSeries
-	b.set(len(flags), func(i int) bool { return flags[i] })
+	b.flags(flags)
 	return b.tau(batchesOnly)
 }
 
@@ -208,46 +214,79 @@ func middle(a, b, c float32) float32 { return max(min(a, b), min(max(a, b), c)) 
 // A bitSeries is a series of yes and no. Its lagged products are counted 64 at a
 // time, which makes a lag cost next to nothing.
 type bitSeries struct {
-	words []uint64
+	words []uint64 // with one more than they need, so that each has one behind it
+	sums  []int32  // yes before each word
 	n     int
 }
 
-func (b *bitSeries) set(n int, yes func(int) bool) {
-	if len(b.words) != n/64+1 {
-		b.words = make([]uint64, n/64+1)
+// size makes room for n.
+func (b *bitSeries) size(n int) {
+	if b.n = n; len(b.words) != n/64+2 {
+		b.words, b.sums = make([]uint64, n/64+2), make([]int32, n/64+2)
 	}
-	b.n = n
+	clear(b.words)
+}
+
+// upTo is 1{x <= q}.
+func (b *bitSeries) upTo(x []float32, q float32) {
+	b.size(len(x))
 	for w := range b.words {
+		from := min(64*w, len(x))
 		var word uint64
-		for i := 64 * w; i < min(64*w+64, n); i++ {
-			if yes(i) {
-				word |= 1 << (i & 63)
+		for i, v := range x[from:min(from+64, len(x))] {
+			var bit uint64
+			if v <= q {
+				bit = 1
 			}
+			word |= bit << i
 		}
 		b.words[w] = word
+	}
+	b.sum()
+}
+
+func (b *bitSeries) flags(flags []bool) {
+	b.size(len(flags))
+	for i, f := range flags {
+		if f {
+			b.words[i/64] |= 1 << (i & 63)
+		}
+	}
+	b.sum()
+}
+
+func (b *bitSeries) sum() {
+	sum := int32(0)
+	for w, word := range b.words {
+		b.sums[w] = sum
+		sum += int32(bits.OnesCount64(word))
 	}
 }
 
 // before counts the yes among the first k.
-func (b *bitSeries) before(k int) (n int) {
-	for _, w := range b.words[:k/64] {
-		n += bits.OnesCount64(w)
-	}
-	return n + bits.OnesCount64(b.words[k/64]&(1<<(k&63)-1))
+func (b *bitSeries) before(k int) int {
+	return int(b.sums[k/64]) + bits.OnesCount64(b.words[k/64]&(1<<(k&63)-1))
 }
 
 // products counts the i at which both i and i + k are yes.
-func (b *bitSeries) products(k int) (n int) {
-	skip, shift := k/64, k&63
-	ahead := b.words[skip:]
-	for i, w := range ahead {
-		w >>= shift
-		if i+1 < len(ahead) {
-			w |= ahead[i+1] << (64 - shift) // nothing where shift is 0
-		}
-		n += bits.OnesCount64(w & b.words[i])
+func (b *bitSeries) products(k int) int {
+	ahead, shift := b.words[k/64:], k&63
+	here := b.words[:len(ahead)-1]
+	var n0, n1, n2, n3 int
+	// Four at a time, for the counts not to wait for each other. Nothing of the next
+	// word counts where shift is 0.
+	for len(here) >= 4 && len(ahead) >= 5 {
+		w0, w1, w2, w3, w4 := ahead[0], ahead[1], ahead[2], ahead[3], ahead[4]
+		n0 += bits.OnesCount64((w0>>shift | w1<<(64-shift)) & here[0])
+		n1 += bits.OnesCount64((w1>>shift | w2<<(64-shift)) & here[1])
+		n2 += bits.OnesCount64((w2>>shift | w3<<(64-shift)) & here[2])
+		n3 += bits.OnesCount64((w3>>shift | w4<<(64-shift)) & here[3])
+		here, ahead = here[4:], ahead[4:]
 	}
-	return n
+	for i, h := range here {
+		n0 += bits.OnesCount64((ahead[i]>>shift | ahead[i+1]<<(64-shift)) & h)
+	}
+	return n0 + n1 + n2 + n3
 }
 
 func (b *bitSeries) tau(batchesOnly bool) Tau {
@@ -279,7 +318,7 @@ func (b *bitSeries) tau(batchesOnly bool) Tau {
 		ends := b.before(n-k) + yes - b.before(k)
 		return float64(b.products(k)) - p*float64(ends) + float64(n-k)*p*p
 	}
-	return tau.Or(Tau{geyer(n, 2*len(b.words), lag, b.floats), ByGeyer})
+	return tau.Or(Tau{geyer(n, len(b.words), lag, b.floats), ByGeyer})
 }
 
 func (b *bitSeries) floats() []float64 {
