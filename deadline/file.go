@@ -36,6 +36,7 @@ type File struct {
 	Slack     *time.Duration `yaml:"slack"`
 	SlackRule *SlackRule     `yaml:"slack_rule"` // how the slack came about
 	Flags     []string       `yaml:"flags"`      // what speaks against the curve, see Words
+	Fitted    *Fitted        `yaml:"fitted"`     // what is to be read with a measured curve
 	Source    *Source        `yaml:"source"`
 	Valid     Valid          `yaml:"valid"`
 	SHA256    string         `yaml:"sha256"` // of the file without this line
@@ -87,6 +88,24 @@ type Source struct {
 	Tokens   int64   `yaml:"tokens"`   // of prompts, spent on all of them
 	Hours    float64 `yaml:"hours"`    // from the first probe to the last
 	Seed     uint64  `yaml:"seed"`
+}
+
+// Fitted is what is to be read with a measured curve: of a Diagnosis what a file
+// keeps.
+type Fitted struct {
+	Undelayed       float64            `yaml:"undelayed"`        // share of the probes that met no queue …
+	UndelayedProbes float64            `yaml:"undelayed_probes"` // … and how many that are
+	TooFast         float64            `yaml:"too_fast"`         // probes
+	HalfWidth       float64            `yaml:"half_width"`       // greatest, of the band, over the curve
+	QuantileGap     float64            `yaml:"quantile_gap"`     // greatest distance from the regression of the lowest 5 %
+	Noise           time.Duration      `yaml:"noise"`            // standard deviation: a constant part …
+	NoiseShare      float64            `yaml:"noise_share"`      // … and one over the curve
+	Intercept       time.Duration      `yaml:"intercept"`        // the curve at no tokens: network and overhead
+	TokensPerS      float64            `yaml:"tokens_per_s"`     // of prefill, at the longest prompt
+	DelayP50        time.Duration      `yaml:"delay_p50"`        // of probes at random times, above the curve
+	DelayP90        time.Duration      `yaml:"delay_p90"`
+	DelayP99        time.Duration      `yaml:"delay_p99"`
+	BIC             map[string]float64 `yaml:"bic"` // of each shape that was tried
 }
 
 // Valid says what a curve is valid for.

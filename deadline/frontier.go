@@ -49,6 +49,12 @@ func DefaultNoise() Noise {
 	return Noise{AddMin: 0.0015, AddMax: 0.006, ShareMin: 0.004, ShareMax: 0.015}
 }
 
+// LocalNoise is for a server on this machine or beside it, where a TTFT may be a
+// few milliseconds.
+func LocalNoise() Noise {
+	return Noise{AddMin: 0.0002, AddMax: 0.006, ShareMin: 0.004, ShareMax: 0.015}
+}
+
 // A state is a guess at the model's parameters.
 type state struct {
 	b      []float64

@@ -24,6 +24,17 @@ const (
 	shortestService = 1e5 // ns
 )
 
+// Filled is p with its defaults.
+func (p Promise) Filled() Promise {
+	if p.Load == 0 {
+		p.Load = promisedLoad
+	}
+	if p.Share == 0 {
+		p.Share = promisedShare
+	}
+	return p
+}
+
 // LoadSlack is the slack S in ns by the load rule: the wait that a share q of
 // requests stays below in one first-come-first-served queue with Poisson arrivals
 // at utilisation ρ*, whose service times are the curve, less the network's part,
@@ -34,12 +45,7 @@ const (
 // Lengths should be 20,000 or more, tail included: with fewer the far quantiles
 // come out low.
 func LoadSlack(lengths []int32, curve func(tokens float64) (ns float64), networkNs float64, p Promise, seed uint64) (int64, error) {
-	if p.Load == 0 {
-		p.Load = promisedLoad
-	}
-	if p.Share == 0 {
-		p.Share = promisedShare
-	}
+	p = p.Filled()
 	switch {
 	case len(lengths) == 0:
 		return 0, errors.New("computing the slack: the declared workload has no prompts")
@@ -83,11 +89,13 @@ func Cap(class string) (time.Duration, error) {
 	return 0, fmt.Errorf("there is no class of user %q: it is interactive (1 s), medium (3 s) or low (10 s)", class)
 }
 
-// Settle makes the slack of both terms, and says which binds.
+// Settle makes the slack of the terms that there are, and says which binds.
 func (r *SlackRule) Settle() time.Duration {
-	r.Binds = "load"
-	if r.Cap < r.ByLoad {
+	switch {
+	case r.Workload == "", r.Class != "" && r.Cap < r.ByLoad:
 		r.Binds = "cap"
+		return r.Cap
 	}
-	return min(r.ByLoad, r.Cap)
+	r.Binds = "load"
+	return r.ByLoad
 }

@@ -63,13 +63,20 @@ func TestWhichTermBinds(t *testing.T) {
 	if err != nil || limit != time.Second {
 		t.Error(limit, err)
 	}
-	r := SlackRule{ByLoad: 1700 * time.Millisecond, Cap: limit}
+	r := SlackRule{Workload: "lmsys", ByLoad: 1700 * time.Millisecond, Class: "interactive", Cap: limit}
 	if s := r.Settle(); s != time.Second || r.Binds != "cap" {
 		t.Errorf("%v %+v", s, r)
 	}
 	r.Cap, _ = Cap("medium")
 	if s := r.Settle(); s != 1700*time.Millisecond || r.Binds != "load" {
 		t.Errorf("%v %+v", s, r)
+	}
+	r.Class, r.Cap = "", 0
+	if s := r.Settle(); s != 1700*time.Millisecond || r.Binds != "load" {
+		t.Errorf("without a cap: %v %+v", s, r)
+	}
+	if r = (SlackRule{Class: "low", Cap: 10 * time.Second}); r.Settle() != 10*time.Second || r.Binds != "cap" {
+		t.Errorf("without a workload: %+v", r)
 	}
 	if _, err := Cap("vip"); err == nil {
 		t.Error("no such class")

@@ -340,7 +340,7 @@ type Fluidity struct {
 	SlackNs         *int64    `json:"slack_ns,omitempty"`
 	Edge            string    `json:"edge,omitempty"`
 	Carry           string    `json:"carry"`
-	Index           *Dist     `json:"index"`
+	Index           *Dist     `json:"index,omitempty"` // absent where no request has F
 	ShareAtLeast0_9 *float64  `json:"share_at_least_0_9,omitempty"`
 	Missed          int64     `json:"missed"`
 	Met             int64     `json:"met"`

@@ -266,7 +266,7 @@ var keys = []key{
 	{"Fluidity.slack_ns", "ns", "S: scheduling slack in the first token's deadline.", "the deadline is no curve with slack"},
 	{"Fluidity.edge", "", "Which edge of the prefill curve's band the deadline follows.", "the variant is decode"},
 	{"Fluidity.carry", "", "What becomes of time that the first token left unused: unlimited, later tokens have it; none, it is forfeited.", ""},
-	{"Fluidity.index", "", "F of the requests: met/(met + missed); a failed request has 0.", ""},
+	{"Fluidity.index", "", "F of the requests: met/(met + missed); a failed request has 0.", "no request has F: all answers have one token, say, and the variant is decode"},
 	{"Fluidity.share_at_least_0_9", "1", "Share of requests with F of 0.9 or more.", "no request has F"},
 	{"Fluidity.missed", "deadlines", "Deadlines missed, over all ok answers.", ""},
 	{"Fluidity.met", "deadlines", "Deadlines met, over all ok answers.", ""},
