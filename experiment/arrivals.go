@@ -12,16 +12,16 @@ import (
 // arrivals are how the measured requests of a recording came, beside what its
 // schedule draws from; nil in a closed loop, where answers decide, and where
 // there is nothing to say.
-func arrivals(src recording.Source, s *spec.Run) (*metrics.Arrivals, error) {
+func arrivals(src recording.Source, meta recording.Meta, s *spec.Run) (*metrics.Arrivals, error) {
 	if s.Schedule.Kind == schedule.Closed || s.Schedule.Kind == schedule.All {
 		return nil, nil
 	}
 	var due, sent []int64
 	for t := range src.Traces(0) {
 		if t.Phase == recording.Measured && t.Try == 0 && t.Turn == 0 { // later turns follow answers
-			due = append(due, t.Due)
+			due = append(due, simulated(t.Due, meta.TimeScale))
 			if t.Sent.OK {
-				sent = append(sent, t.Sent.V)
+				sent = append(sent, simulated(t.Sent.V, meta.TimeScale))
 			}
 		}
 	}
@@ -52,4 +52,12 @@ func arrivals(src recording.Source, s *spec.Run) (*metrics.Arrivals, error) {
 		}
 	}
 	return a, nil
+}
+
+// simulated is a recorded time in the time that is judged.
+func simulated(ns int64, scale float64) int64 {
+	if scale <= 0 || same(scale, 1) {
+		return ns
+	}
+	return int64(math.Round(float64(ns) * scale))
 }

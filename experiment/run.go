@@ -237,8 +237,12 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	if err != nil {
 		return load.End{}, err
 	}
+	scale, err := timeScale(s, all)
+	if err != nil {
+		return load.End{}, err
+	}
 	meta := recording.Meta{
-		RunYAML: string(s.YAML()), Tool: "fermata " + o.Version, TimeScale: 1, Labels: labelsOf(s, all),
+		RunYAML: string(s.YAML()), Tool: "fermata " + o.Version, TimeScale: scale, Labels: labelsOf(s, all),
 	}
 	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(meta.RunYAML), 0o644); err != nil {
 		return load.End{}, fmt.Errorf("writing the run file: %w", err)
@@ -259,7 +263,7 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 		Options: s.Load, Schedule: arrivals, Record: rec, Targets: whom, Route: route,
 		Transport: all[0].choice.New,
 		KeepText:  s.Record.KeepText, Secrets: all[0].secrets,
-		SlowNs: int64(s.Judging.Slow), Seed: s.Seed,
+		SlowNs: int64(s.Judging.Slow), Seed: s.Seed, TimeScale: scale,
 		Started: func(c wire.Clock) {
 			meta.ZeroWallNs = recording.Some(c.ZeroWallNs())
 			_ = rec.SetMeta(meta) // a recorder that fails fails the run at its first request
@@ -279,7 +283,10 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 		}
 	}
 	if o.Live != nil {
-		job.Live = func(l load.Live) { o.Live(l, plan) }
+		job.Live = func(l load.Live) {
+			l.TimeNs = int64(float64(l.TimeNs) * scale)
+			o.Live(l, plan)
+		}
 	}
 	if figures != nil {
 		job.Sampled = figures.sampled
@@ -367,7 +374,7 @@ func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, er
 	if err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
-	if r.Load.Arrivals, err = arrivals(rec, s); err != nil {
+	if r.Load.Arrivals, err = arrivals(rec, meta, s); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	if r.Load.Spent, err = spent(rec, s); err != nil {

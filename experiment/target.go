@@ -20,6 +20,7 @@ import (
 )
 
 const (
+	scaleHeader   = "X-Fermata-Time-Scale"
 	purposeHeader = "X-Fermata-Purpose" // marks requests that belong to no run
 	probeTimeout  = 2 * time.Minute     // for a preflight: a cold server may compile kernels first
 	probeOutput   = 16                  // tokens of a preflight's answer
@@ -45,6 +46,8 @@ type target struct {
 	probes  int         // sent so far
 	gaveUp  []string    // what was left out because the server refused it
 	choice  wire.Choice // of the transport; the same for all targets of a run
+	ours    bool        // a server of Fermata's own, which takes the intended length of prompts
+	scale   float64     // simulated seconds a second, as the server says; 0 where it does not
 	say     func(format string, args ...any)
 }
 
@@ -139,6 +142,7 @@ func (t *target) identify(ctx context.Context, tr wire.Transport) {
 		}
 		if len(list.Data) > 0 && list.Data[0].OwnedBy != "" {
 			t.labels["server.owner"] = list.Data[0].OwnedBy
+			t.ours = t.ours || list.Data[0].OwnedBy == "fermata"
 		}
 	}
 	var version struct {
@@ -162,6 +166,11 @@ func (t *target) fetch(ctx context.Context, tr wire.Transport, path string, into
 	ctx, cancel := context.WithTimeout(ctx, labelTimeout)
 	defer cancel()
 	page, err := wire.Fetch(ctx, tr, url, t.headerFor("identify"))
+	if err == nil {
+		if scale, bad := strconv.ParseFloat(page.Header.Get(scaleHeader), 64); bad == nil && scale > 0 {
+			t.scale = scale
+		}
+	}
 	return err == nil && page.Status == http.StatusOK && json.Unmarshal(page.Body, into) == nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func newTargets(s *spec.Run, o Options) ([]*target, error) {
 		if err != nil {
 			return nil, named(name, err)
 		}
-		t.name = name
+		t.name, t.ours = name, o.Quick
 		secrets = append(secrets, t.secrets...)
 		all = append(all, t)
 	}
@@ -90,7 +91,7 @@ func settle(s *spec.Run, all []*target) (load.Route, []load.Target, error) {
 		if err != nil {
 			return route, nil, err
 		}
-		whom = append(whom, load.Target{Name: t.name, URL: t.url, Header: t.header, Dialect: d, Prompts: t.prompts})
+		whom = append(whom, load.Target{Name: t.name, URL: t.url, Header: t.header, Dialect: d, Prompts: t.prompts, PromptLength: t.ours})
 		if len(s.Targets) == 0 {
 			s.Target.Model = t.options.Model
 			continue
@@ -100,6 +101,42 @@ func settle(s *spec.Run, all []*target) (load.Route, []load.Target, error) {
 	}
 	return route, whom, nil
 }
+
+// timeScale is how many simulated seconds pass in one: as the run says, else as
+// the targets do, who must agree.
+func timeScale(s *spec.Run, all []*target) (float64, error) {
+	scale := s.Load.TimeScale
+	for _, t := range all {
+		switch told := t.scale; {
+		case told == 0 || same(told, scale):
+		case scale == 0:
+			scale = told
+		default:
+			return 0, named(t.name, &Failure{
+				fmt.Sprintf("the server's time runs %g times as fast, not %g times", told, scale),
+				"Leave --time-scale away: the server says it. Targets of one run must agree.",
+			})
+		}
+	}
+	if scale == 0 {
+		scale = 1
+	}
+	for _, t := range all {
+		if t.scale == 0 && s.Load.TimeScale == 0 && !same(scale, 1) {
+			return 0, named(t.name, &Failure{
+				"the server does not say how fast its time runs, and another target does",
+				"Give --time-scale if they are the same, or run them apart.",
+			})
+		}
+	}
+	s.Load.TimeScale = 0
+	if !same(scale, 1) {
+		s.Load.TimeScale = scale // the saved run file has it
+	}
+	return scale, nil
+}
+
+func same(a, b float64) bool { return math.Abs(a-b) < 1e-12*math.Max(math.Abs(a), math.Abs(b)) }
 
 // labelsOf are the user's labels over what the servers said.
 func labelsOf(s *spec.Run, all []*target) map[string]string {

@@ -37,7 +37,7 @@ const (
 // first of them stand ready. In a closed loop users build their own.
 func (r *run) prepare() <-chan prepared {
 	ahead := make(chan prepared, aheadOf)
-	if r.Schedule.Users() > 0 {
+	if r.times.Users() > 0 {
 		close(ahead)
 		return ahead
 	}
@@ -88,10 +88,10 @@ func (r *run) prepare() <-chan prepared {
 // following is the next request of an open loop: of conversations, the next one's
 // first turn. ok is false where the schedule has no more.
 func (r *run) following() (p prepared, ok bool) {
-	if r.Schedule.Converses() {
+	if r.times.Converses() {
 		return r.opening()
 	}
-	at, ok := r.Schedule.Next(0)
+	at, ok := r.times.Next(0)
 	if !ok {
 		return p, false
 	}
@@ -115,7 +115,16 @@ func (r *run) build(at schedule.Arrival) prepared {
 // session of its own.
 func (r *run) header(to *Target, q *workload.Request, at *schedule.Arrival) http.Header {
 	index := strconv.FormatInt(at.Index, 10)
-	return FillHeader(to.Header, index, cmp.Or(q.Session, at.Session, index), strconv.FormatUint(r.Seed, 10))
+	h := FillHeader(to.Header, index, cmp.Or(q.Session, at.Session, index), strconv.FormatUint(r.Seed, 10))
+	if !to.PromptLength || q.PromptTokens <= 0 {
+		return h
+	}
+	h = h.Clone()
+	h.Set("X-Fermata-Prompt-Tokens", strconv.Itoa(int(q.PromptTokens)))
+	if session := cmp.Or(q.Session, at.Session); session != "" {
+		h.Set("X-Fermata-Session", session)
+	}
+	return h
 }
 
 // begin starts a request of the open loop, which is due or soon will be.
@@ -175,7 +184,7 @@ func (r *run) enter(p prepared) *flight {
 // conversation may need to hear.
 func (r *run) arm(f *flight, heard bool) {
 	f.decoder, f.dialect, f.record, f.tally = f.to.Dialect.NewDecoder(), f.to.Dialect, r.keep, &r.tally
-	f.keepText, f.slowNs = r.KeepText || r.Check != nil && f.trace.Phase == recording.Measured, r.SlowNs
+	f.keepText, f.slowNs = r.KeepText || r.Check != nil && f.trace.Phase == recording.Measured, r.times.real(r.SlowNs)
 	f.heard = heard
 }
 

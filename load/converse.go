@@ -70,13 +70,13 @@ func (k *talk) goesOn(f *flight) bool {
 func (r *run) start() (schedule.Arrival, bool) {
 	r.next.Lock()
 	defer r.next.Unlock()
-	return r.Schedule.Start(0)
+	return r.times.Start(0)
 }
 
 // opening is the first turn of the next conversation of an open loop; ok is false
 // where the schedule has no more.
 func (r *run) opening() (p prepared, ok bool) {
-	if most, known := r.Schedule.Most(); known && r.opened >= most {
+	if most, known := r.times.Most(); known && r.opened >= most {
 		return p, false
 	}
 	at, ok := r.start()
@@ -121,9 +121,9 @@ func (r *run) goOn(k *talk, f *flight) {
 			r.die(p.err)
 			return
 		}
-		think := p.q.Think
+		think := r.times.length(p.q.Think)
 		if !p.q.Thinks {
-			think = r.Schedule.Think(int(k.at.Index), int64(p.q.Turn))
+			think = r.times.Think(int(k.at.Index), int64(p.q.Turn))
 		}
 		p.at.Due = f.trace.End.V + int64(think)
 		if !r.await(p.at.Due) {
@@ -159,9 +159,9 @@ func (r *run) converse(number int) {
 			r.die(p.err)
 			return
 		}
-		think := p.q.Think
+		think := r.times.length(p.q.Think)
 		if !p.q.Thinks || fresh {
-			think = r.Schedule.Think(number, n)
+			think = r.times.Think(number, n)
 		}
 		p.at.Due = free + int64(think)
 		if n == 0 {
@@ -191,8 +191,8 @@ func (r *run) place(p prepared) (f *flight, ok bool) {
 	if r.silent() {
 		return nil, false
 	}
-	p.at.Phase, ok = r.Schedule.Place(p.at.Due)
-	if r.rephase(&p.at); p.at.Phase == schedule.Drain && r.Schedule.Quiet() {
+	p.at.Phase, ok = r.times.Place(p.at.Due)
+	if r.rephase(&p.at); p.at.Phase == schedule.Drain && r.times.Quiet() {
 		ok = false
 	}
 	if p.at.Phase == schedule.Drain {
@@ -206,7 +206,7 @@ func (r *run) place(p prepared) (f *flight, ok bool) {
 
 // silent says that nothing more is to be sent.
 func (r *run) silent() bool {
-	return r.halted() || r.draining.Load() && (r.Schedule.Quiet() || r.drained())
+	return r.halted() || r.draining.Load() && (r.times.Quiet() || r.drained())
 }
 
 // await waits until a turn is due; false says that it is not to be sent.
@@ -259,8 +259,8 @@ func (r *run) noticeOver() {
 	r.next.Lock()
 	defer r.next.Unlock()
 	now := r.clock.Now()
-	_, _, known := r.Schedule.Window()
-	if r.closedBy(now) || (known || r.Schedule.Users() > 0 || r.begun.Load()) && r.Schedule.Over(now) {
+	_, _, known := r.times.Window()
+	if r.closedBy(now) || (known || r.times.Users() > 0 || r.begun.Load()) && r.times.Over(now) {
 		r.startDrain()
 	}
 }
@@ -274,6 +274,6 @@ func (r *run) awaitTalks() {
 	}
 	r.next.Lock()
 	defer r.next.Unlock()
-	r.Schedule.Finish()
+	r.times.Finish()
 	r.startDrain()
 }

@@ -17,7 +17,10 @@ type Target struct {
 	Header  http.Header
 	Dialect dialect.Dialect
 	Prompts Prompts
-	Rate    *cost.Rate // what its tokens cost; nil where nobody said
+	// PromptLength sends the intended length of each prompt along, to a server that
+	// asks for nothing else of it.
+	PromptLength bool
+	Rate         *cost.Rate // what its tokens cost; nil where nobody said
 }
 
 // A Route chooses a target for each request, or each conversation, by its number:

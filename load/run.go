@@ -50,7 +50,8 @@ type Job struct {
 	Budget    Budget   // of money; targets have the prices
 	Enough    Enough   // ends the measured phase early; nil for never
 	Seed      uint64   // of waits before retries
-	SlowNs    int64    // answers that take longer are slow, on the recording's clock; 0: not declared
+	TimeScale float64  // simulated seconds a second, of the server's time and of all times in Options and Schedule; 0 means 1
+	SlowNs    int64    // answers that take longer are slow; 0: not declared
 	Secrets   []string // kept out of every error
 
 	Started func(wire.Clock) // told at time zero; may be nil
@@ -73,6 +74,7 @@ type End struct {
 // A run is a job under way.
 type run struct {
 	Job
+	times     times
 	keep      keeper
 	clock     wire.Clock
 	transport wire.Transport
@@ -115,7 +117,7 @@ type run struct {
 // them. The error is the recorder's or the workload's: nothing that a server does
 // makes one.
 func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
-	r := &run{Job: j, halt: make(chan struct{}), hush: make(chan struct{}), inFlight: map[*flight]struct{}{}, hide: hider(j.Secrets)}
+	r := &run{Job: j, times: timesOf(j.Schedule, j.TimeScale), halt: make(chan struct{}), hush: make(chan struct{}), inFlight: map[*flight]struct{}{}, hide: hider(j.Secrets)}
 	r.keep = keeper{r}
 	if r.Options.MaxInFlight > 0 {
 		r.room = make(chan struct{}, r.Options.MaxInFlight)
@@ -143,7 +145,7 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	watchers.Go(func() { r.watch(over) })
 	watchers.Go(func() { r.sample(over) })
 	watchers.Go(func() { r.obey(ctx, stop, over) })
-	if r.Schedule.Converses() {
+	if r.times.Converses() {
 		watchers.Go(func() { r.listen(over) })
 	}
 	if r.Enough != nil {
@@ -166,7 +168,7 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 
 // offer sends until the schedule ends or the run is stopped.
 func (r *run) offer(ahead <-chan prepared) {
-	if n := r.Schedule.Users(); n > 0 {
+	if n := r.times.Users(); n > 0 {
 		var users sync.WaitGroup
 		for number := range n {
 			users.Go(func() { r.user(number) })
@@ -174,7 +176,7 @@ func (r *run) offer(ahead <-chan prepared) {
 		users.Wait()
 		return
 	}
-	converse := r.Schedule.Converses()
+	converse := r.times.Converses()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -210,7 +212,7 @@ func (r *run) pace(ahead <-chan prepared) {
 			if r.closed.Load() == nil || r.closedBy(r.clock.Now()+int64(r.lead())) {
 				r.startDrain() // this one follows every measured request
 			}
-			return r.halted() || r.drained() || r.draining.Load() && r.Schedule.Quiet()
+			return r.halted() || r.drained() || r.draining.Load() && r.times.Quiet()
 		}
 		r.waitFor(p.at.Due, over)
 		if over() || !r.afford(&p) {
@@ -253,13 +255,13 @@ func (r *run) waitFor(due int64, over func() bool) {
 // user is one of a closed loop: it asks again when it has its answer and has
 // thought.
 func (r *run) user(number int) {
-	if r.Schedule.Converses() {
+	if r.times.Converses() {
 		r.converse(number)
 		return
 	}
 	free := int64(0)
 	for turn := int64(0); ; turn++ {
-		due := free + int64(r.Schedule.Think(number, turn))
+		due := free + int64(r.times.Think(number, turn))
 		if !r.think(due) {
 			return
 		}
@@ -269,12 +271,12 @@ func (r *run) user(number int) {
 		}
 		due = max(due, r.lastDue) // phases count in order of due times
 		r.lastDue = due
-		at, ok := r.Schedule.Next(due)
+		at, ok := r.times.Next(due)
 		r.rephase(&at)
 		if !ok || at.Phase == schedule.Drain {
 			r.startDrain()
 		}
-		if !ok || at.Phase == schedule.Drain && (r.drained() || r.Schedule.Quiet()) {
+		if !ok || at.Phase == schedule.Drain && (r.drained() || r.times.Quiet()) {
 			r.next.Unlock()
 			return
 		}
@@ -311,7 +313,7 @@ func (r *run) think(due int64) bool {
 		case <-r.halt:
 		}
 		r.next.Lock()
-		if now := r.clock.Now(); r.Schedule.Over(now) || r.closedBy(now) {
+		if now := r.clock.Now(); r.times.Over(now) || r.closedBy(now) {
 			r.startDrain()
 		}
 		r.next.Unlock()
@@ -331,7 +333,7 @@ func (r *run) drained() bool {
 	if !r.draining.Load() {
 		return false
 	}
-	return r.tally.measuredLeft.Load() == 0 || r.clock.Now()-r.drainFrom.Load() > int64(drainLimit)
+	return r.tally.measuredLeft.Load() == 0 || r.clock.Now()-r.drainFrom.Load() > int64(r.times.length(drainLimit))
 }
 
 // awaitAnswers returns when the measured requests have ended and been checked,
@@ -423,7 +425,7 @@ func (r *run) err() error {
 
 func (r *run) end() End {
 	e := End{Live: r.live(), ByFailures: r.failed.Load()}
-	start, end, known := r.Schedule.Window()
+	start, end, known := r.times.Window()
 	e.WindowStart, e.WindowEnd = start, end
 	e.Why = "the next request was due"
 	if !known {

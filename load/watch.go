@@ -14,8 +14,8 @@ const (
 // watch cuts answers that take too long. Comments and progress are no tokens:
 // they keep no answer alive.
 func (r *run) watch(over <-chan struct{}) {
-	timeout := int64(cmp.Or(r.Options.Timeout, 10*time.Minute))
-	silence := int64(cmp.Or(r.Options.SilenceTimeout, time.Minute))
+	timeout := int64(r.times.length(cmp.Or(r.Options.Timeout, 10*time.Minute)))
+	silence := int64(r.times.length(cmp.Or(r.Options.SilenceTimeout, time.Minute)))
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

@@ -40,6 +40,7 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 		zero("workload.prefix.share", !(p.Share > 0 || p.Share < 0))
 		zero("workload.prefix.groups", p.Groups == 0)
 	}
+	zero("load.time_scale", !(r.Load.TimeScale > 0 || r.Load.TimeScale < 0))
 	zero("load.timeout", r.Load.Timeout == 0)
 	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
 	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))
@@ -200,6 +201,9 @@ func (r *Run) checkLoad() []conf.Problem {
 	}
 	if l.Retries < 0 || l.Retries > mostRetries {
 		found.add("retries", "must be between 0, which means that no request is tried again, and %d, not %d", mostRetries, l.Retries)
+	}
+	if s := l.TimeScale; s < 0 || s > 0 && (s < 0.001 || s > 1000) {
+		found.add("time_scale", "must be from 0.001 to 1000 simulated seconds a second, not %v", s)
 	}
 	for path, d := range map[string]time.Duration{"timeout": l.Timeout, "silence_timeout": l.SilenceTimeout, "wait_ready": l.WaitReady} {
 		if d < 0 {

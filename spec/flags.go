@@ -83,6 +83,7 @@ func Flags() []Flag {
 		{"max-cost", "load.max_cost", Text, "`AMOUNT` that the run may cost by --prices, such as 2.50"},
 		{"prices", "prices", Text, "`FILE` of what tokens cost"},
 		{"retries", "load.retries", Text, "times that a request is tried again which failed before its first token: `N`"},
+		{"time-scale", "load.time_scale", Text, "simulated `SECONDS` a second, of a simulated server; default what it says"},
 		{"wait-ready", "load.wait_ready", Text, "`TIME` to wait for the server before starting"},
 
 		{"http2", "connect.http2", Switch, "speak HTTP/2 and nothing else"},

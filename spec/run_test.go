@@ -188,6 +188,7 @@ var roundTrip = map[string]string{
 	"prices":                 `{currency: USD, date: 2026-08-01, source: list, models: {one: {m: {tokens: {input_per_million: "0.50", output_per_million: "1.50"}}, own: {gpu: {count: 8, per_hour: "2.50"}}}}}`,
 	"load.retries":           "2",
 	"load.wait_ready":        "2m",
+	"load.time_scale":        "10",
 	"slo":                    `["ttft<=2s and tbt.p99<=100ms @99%", "e2e<=20s"]`,
 	"judge.target_gap":       "[20.833334ms, 1s]",
 	"judge.pace":             "7.5",
