@@ -1,12 +1,16 @@
 package experiment
 
 import (
+	"fmt"
 	"math"
+	"strings"
+	"time"
 
 	"fermata/metrics"
 	"fermata/recording"
 	"fermata/schedule"
 	"fermata/spec"
+	"fermata/workload"
 )
 
 // arrivals are how the measured requests of a recording came, beside what its
@@ -60,4 +64,47 @@ func simulated(ns int64, scale float64) int64 {
 		return ns
 	}
 	return int64(math.Round(float64(ns) * scale))
+}
+
+// describedMost is how many arrivals show what a schedule comes to.
+const describedMost = 10_000
+
+// DescribeSchedule says in lines when a run would ask, from its first arrivals, and
+// at which rate in each tenth of their time; empty where answers decide, or all are
+// due at once.
+func DescribeSchedule(s *spec.Run, w *workload.Workload) (string, error) {
+	if s.Schedule.Kind == schedule.Closed || s.Schedule.Kind == schedule.All {
+		return "", nil
+	}
+	plan, err := openSchedule(s, w)
+	if err != nil {
+		return "", err
+	}
+	var due []int64
+	for len(due) < describedMost {
+		at, ok := plan.Next(0)
+		if !ok || at.Phase == schedule.Drain {
+			break
+		}
+		due = append(due, at.Due)
+	}
+	if len(due) < 2 {
+		return "", nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %s, warm-up %s\n  %s\n", s.Schedule.Kind, plan.WarmupText(), plan.Realised(due))
+	span := due[len(due)-1]
+	if span == 0 {
+		return b.String(), nil
+	}
+	const parts = 10
+	var counts [parts]int64
+	for _, at := range due {
+		counts[min(at*parts/(span+1), parts-1)]++
+	}
+	for i, n := range counts {
+		from := time.Duration(span / parts * int64(i)).Round(time.Millisecond)
+		fmt.Fprintf(&b, "  from %-10s %8.4g a second\n", from, float64(n)/(float64(span)/parts/1e9))
+	}
+	return b.String(), nil
 }

@@ -25,6 +25,18 @@ type Summary struct {
 	Correlated    bool    // both lengths are known, and neither is always the same
 	Arrivals      *Timing // nil where rows have no times
 	Shared        *Prefixes
+	Prefix        *Prefix // that made-up prompts begin with; nil for none. Then Shared counts texts in place of blocks
+	Talks         *Talks  // nil where nobody converses
+}
+
+// Talks are conversations among the requests that are described, as they grow where
+// every answer is as long as it may be and is kept whole.
+type Talks struct {
+	Conversations, Alone int64 // of several turns; requests of their own
+	Turns                int64 // of the conversations
+	MostTurns            int64
+	FirstPrompt          float64 // mean tokens of what is sent with the first turn of a conversation …
+	LastPrompt           float64 // … and with its last: all that was said before, and its own prompt
 }
 
 // A Spread is how lengths in tokens are distributed. Quantiles are order
@@ -85,6 +97,8 @@ func Describe(w *Workload, n int) (Summary, error) {
 		inputs[i], outputs[i] = p.input, p.output
 	}
 	s.Correlation, s.Correlated = spearman(inputs, outputs)
+	s.Talks = w.talks(inputs, outputs)
+	s.sharedPrefix(w, inputs)
 	s.Input, s.Output = spread(inputs), spread(outputs)
 	if w.data == nil {
 		return s, nil
@@ -266,7 +280,16 @@ func (s Summary) Text() string {
 			say("             index of dispersion %.3g in windows of %.4g s (1 for Poisson)", a.Dispersion, float64(a.WindowNs)/1e9)
 		}
 	}
-	if p := s.Shared; p != nil {
+	if t := s.Talks; t != nil {
+		say("sessions     %d conversations of %.3g turns on average, %d at most, and %d requests that stand alone", t.Conversations, float64(t.Turns)/float64(max(1, t.Conversations)), t.MostTurns, t.Alone)
+		if t.Conversations > 0 {
+			say("             what is sent grows from %.4g tokens with the first turn to %.4g with the last, if answers are as long as they may be", t.FirstPrompt, t.LastPrompt)
+		}
+	}
+	if p := s.Prefix; p != nil {
+		say("prefixes     %s: %d begin so, %d with a text that came before", p, s.Shared.Blocks, s.Shared.Seen)
+		say("             %.1f %% of the tokens that prompts add could come from a cache", 100*s.Shared.TokenShare)
+	} else if p := s.Shared; p != nil {
 		say("prefixes     %d of %d blocks came before: %.1f %% of prompt tokens could come from a cache", p.Seen, p.Blocks, 100*p.TokenShare)
 	}
 	s.Input.text(&b, "prompt tokens")

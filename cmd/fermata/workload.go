@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fermata/experiment"
 	"fermata/internal/conf"
 	"fermata/spec"
 	"fermata/workload"
@@ -30,7 +31,8 @@ func newWorkloadShow(s streams) *cobra.Command {
 		Short: "What would be asked: lengths, their correlation, arrivals",
 		Long: `Show reads the workload of a run file or of the flags, and prints where its
 lengths come from, their quantiles and histograms, how prompt and answer lengths go
-together, what filters dropped, and when requests would come. Nothing is sent.`,
+together, what filters dropped, what prompts share, how conversations grow, and when
+requests would come. Nothing is sent.`,
 		Example: `  fermata workload show --lengths lmsys
   fermata workload show --dataset trace.csv --max-input 4096`,
 		Args: takes(0, 1, "one run file at most"),
@@ -61,7 +63,13 @@ together, what filters dropped, and when requests would come. Nothing is sent.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(s.out, summary.Text())
+		if _, err = fmt.Fprint(s.out, summary.Text()); err != nil || len(args) == 0 {
+			return err
+		}
+		when, err := experiment.DescribeSchedule(r, w)
+		if err == nil && when != "" {
+			_, err = fmt.Fprintf(s.out, "\nschedule\n%s", when)
+		}
 		return err
 	}
 	return c
