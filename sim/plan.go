@@ -115,7 +115,7 @@ func (p *plan) room(roof *Roofline) *conf.Problem {
 		tokens = roof.Capacity(fraction, reserved*gib)
 		if tokens < int64(p.blockSize) {
 			return &conf.Problem{Path: "model", Text: fmt.Sprintf("%s needs %.1f GiB for weights on each of %d %s, of which %.1f GiB may be used: take more GPUs (tp), larger ones, or dtype fp8",
-				roof.Model.Name, float64(roof.Weight)*float64(roof.Model.Params())/float64(p.TP)/gib, p.TP, roof.GPU.Name, fraction*roof.GPU.Memory/gib-reserved)}
+				roof.Model.Name, float64(roof.Weight)*float64(roof.Model.Params())/float64(p.TP)/gib, p.TP, roof.GPU.Name, float64(fraction*roof.GPU.Memory/gib)-reserved)}
 		}
 	}
 	p.blocks = int(min(tokens/int64(p.blockSize), math.MaxInt32))

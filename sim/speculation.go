@@ -67,7 +67,7 @@ func (e *Engine) chance(index int64) float64 {
 // 2000).
 func gamma(r *rand.Rand, shape float64) float64 {
 	if shape < 1 {
-		return gamma(r, shape+1) * math.Pow(1-r.Float64(), 1/shape)
+		return gamma(r, shape+1) * math.Pow(1-float64(r.Float64()), 1/shape)
 	}
 	d := shape - 1.0/3
 	c := 1 / math.Sqrt(9*d)
@@ -78,7 +78,7 @@ func gamma(r *rand.Rand, shape float64) float64 {
 			continue
 		}
 		v = v * v * v
-		if u := 1 - r.Float64(); math.Log(u) < float64(0.5*x*x)+d-float64(d*v)+float64(d*math.Log(v)) {
+		if u := 1 - float64(r.Float64()); math.Log(u) < float64(0.5*x*x)+d-float64(d*v)+float64(d*math.Log(v)) {
 			return d * v
 		}
 	}
@@ -109,12 +109,12 @@ func newNoise(o *Options, instance int) *noise {
 // chunks, by exp(N(−σ²/2, σ²)), whose mean is 1, and adds a hiccup to both.
 func (n *noise) disturb(ns, own int64) (noisyNs, noisyOwn int64) {
 	if n.sigma > 0 {
-		factor := math.Exp(float64(n.sigma*n.rand.NormFloat64()) - float64(n.sigma*n.sigma)/2)
+		factor := math.Exp(float64(n.sigma*n.rand.NormFloat64()) - float64(n.sigma*n.sigma/2))
 		ns = int64(math.Round(float64(float64(ns) * factor)))
 		own = min(int64(math.Round(float64(float64(own)*factor))), ns)
 	}
 	if h := n.hiccup; h != nil && n.rand.Float64() < h.Probability {
-		extra := math.Pow(1-n.rand.Float64(), -1/n.shape)
+		extra := math.Pow(1-float64(n.rand.Float64()), -1/n.shape)
 		delay := int64(min(float64(h.AtLeast)*extra, float64(math.MaxInt64/1024)))
 		if ns += delay; own > 0 {
 			own += delay
