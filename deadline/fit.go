@@ -1,8 +1,10 @@
 package deadline
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // FitOptions say how a curve is fitted. The zero value chooses the shape, takes
@@ -93,16 +95,17 @@ func (f *fitted) supported(s *sample) bool {
 	return true
 }
 
-// choose fits every shape and takes the one of the least BIC that is supported.
-// unsure says that another was better and lacked support.
-func choose(s *sample, noise Noise) (best *fitted, bics map[string]float64, unsure bool) {
+// choose fits each of the shapes and takes the one of the least BIC that is
+// supported; the only one is taken in any case. unsure says that another was
+// better and lacked support.
+func choose(s *sample, shapes []shape, noise Noise) (best *fitted, bics map[string]float64, unsure bool) {
 	bics = map[string]float64{}
 	least := math.Inf(1)
-	for _, sh := range candidates(s) {
+	for _, sh := range shapes {
 		f := fitShape(s, sh, noise)
 		bics[sh.name] = f.bic
 		least = math.Min(least, f.bic)
-		if f.supported(s) && (best == nil || f.bic < best.bic) {
+		if (f.supported(s) || len(shapes) == 1) && (best == nil || f.bic < best.bic) {
 			best = f
 		}
 	}
@@ -126,14 +129,14 @@ func Fit(probes []Probe, o FitOptions) (*Curve, *Diagnosis, error) {
 	if o.Resamples == 0 {
 		o.Resamples = defaultResamples
 	}
-	f, bics, unsure := choose(s, o.Noise)
+	shapes := candidates(s)
 	if o.Shape != "" {
-		for _, sh := range candidates(s) {
-			if sh.name == o.Shape {
-				f, unsure = fitShape(s, sh, o.Noise), false
-			}
-		}
+		shapes = slices.DeleteFunc(shapes, func(sh shape) bool { return sh.name != o.Shape })
 	}
+	if len(shapes) == 0 {
+		return nil, nil, fmt.Errorf("fitting a prefill curve: there is no shape %q for these lengths: it is linear, quadratic, hinges or, from 4 to %d lengths, monotone", o.Shape, mostGroups)
+	}
+	f, bics, unsure := choose(s, shapes, o.Noise)
 	rng := rand.New(rand.NewPCG(o.Seed, 0x6465_6164))
 	b := newBand(s, f, f.resample(s, o.Resamples, rng.IntN))
 	c := &Curve{

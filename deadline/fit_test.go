@@ -102,7 +102,7 @@ func quadraticFit(s *sample) func(float64) float64 {
 }
 
 func chosenFit(s *sample) func(float64) float64 {
-	f, _, _ := choose(s, DefaultNoise())
+	f, _, _ := choose(s, candidates(s), DefaultNoise())
 	return func(p float64) float64 { return f.shape.at(f.b, p) }
 }
 
@@ -376,6 +376,12 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if _, err := Compare(&Curve{shape: linearShape(1), b: []float64{1, 1}}, good[:14], FitOptions{}); err == nil || !strings.Contains(err.Error(), "14 usable probes of 14, and 15 are needed") {
+		t.Error(err)
+	}
+	if _, _, err := Fit(good, FitOptions{Shape: "round"}); err == nil || !strings.Contains(err.Error(), `no shape "round"`) {
+		t.Error(err)
+	}
+	if c, _, err := Fit(good, FitOptions{Shape: Linear, Resamples: 5}); err != nil || c.Shape() != Linear {
 		t.Error(err)
 	}
 	if _, err := Baseline("guess", good); err == nil || !strings.Contains(err.Error(), `no estimator "guess"`) {
