@@ -26,6 +26,7 @@ type asked struct {
 	model  string
 	models []string // that the server lists; nil where it does not say
 	keyed  bool     // a key or header was sent
+	http2  bool     // it was to be HTTP/2
 }
 
 // explain says in a sentence why a preflight request failed, and what to do.
@@ -33,6 +34,12 @@ func explain(t *recording.Trace, a asked) *Failure {
 	u, err := url.Parse(a.url)
 	if err != nil {
 		return &Failure{Saw: err.Error()}
+	}
+	if a.http2 && (strings.Contains(t.Error, "http2: ") || strings.Contains(t.Error, "no application protocol")) {
+		return &Failure{
+			fmt.Sprintf("%s does not speak HTTP/2: %s", u.Host, t.Error),
+			"Leave out --http2 (connect.http2).",
+		}
 	}
 	switch t.Outcome {
 	case recording.Refused:
@@ -103,7 +110,7 @@ func explainTLS(t *recording.Trace, u *url.URL) *Failure {
 	}
 	return &Failure{
 		fmt.Sprintf("no TLS with %s: %s", u.Host, t.Error),
-		"If its certificate is your own, name the file with the CA in SSL_CERT_FILE.",
+		"If its certificate is your own, name its authority with --ca-file FILE (or take any with --insecure).",
 	}
 }
 

@@ -196,7 +196,7 @@ func (t *target) preflight(ctx context.Context, tr wire.Transport, clock wire.Cl
 			continue
 		}
 		keyed := t.header.Get("Authorization") != "" || len(t.spec.Target.Headers)+len(t.spec.Target.HeadersEnv) > 0
-		return trace, explain(&trace, asked{url: t.publicURL(), model: t.options.Model, models: t.models, keyed: keyed})
+		return trace, explain(&trace, asked{url: t.publicURL(), model: t.options.Model, models: t.models, keyed: keyed, http2: t.spec.Connect.HTTP2})
 	}
 }
 

@@ -65,6 +65,9 @@ func newHTTP(clock Clock, w ways) *HTTP {
 	return h
 }
 
+// ErrNotHTTP2 ends a request that was to be answered by HTTP/2 and was not.
+var ErrNotHTTP2 = errors.New("http2: the server answered by HTTP/1.1")
+
 // Vitals implements Monitored.
 func (h *HTTP) Vitals() Vitals { return h.meter.take(h.stamps) }
 
@@ -103,6 +106,9 @@ func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
 		return x.fail(x.reached(), cause(ctx, err))
 	}
 	defer resp.Body.Close()
+	if h.inner.Protocols.HTTP2() && resp.ProtoMajor != 2 {
+		return x.fail(recording.AtHeaders, ErrNotHTTP2)
+	}
 	buf := h.bufs.Get().(*[]byte)
 	defer h.bufs.Put(buf)
 	return x.read(ctx, resp, *buf)

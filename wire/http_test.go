@@ -699,3 +699,33 @@ func TestFirstTokenWithHead(t *testing.T) {
 	}
 	t.Error("no first event in the read of its head had an exact stamp in five requests")
 }
+
+// Who asks for HTTP/2 gets that or an error, never something else.
+func TestHTTP2IsNotReplaced(t *testing.T) {
+	for _, kind := range []string{"plain", "tls", "tls without agreement"} {
+		srv := httptest.NewUnstartedServer(&teller{n: 1})
+		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+		switch kind {
+		case "plain":
+			srv.Start()
+		case "tls":
+			srv.StartTLS()
+		default:
+			srv.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				return &tls.Config{Certificates: srv.TLS.Certificates}, nil // which knows no protocols
+			}}
+			srv.StartTLS()
+		}
+		open, err := Open(Options{HTTP2: true, Insecure: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := open(NewClock())
+		r := h.Exchange(t.Context(), post(srv.URL, "{}"), &heard{})
+		h.Close()
+		srv.Close()
+		if r.Err == nil || !strings.Contains(r.Err.Error(), "http2: ") && !strings.Contains(r.Err.Error(), "no application protocol") {
+			t.Errorf("%s: failed at %q with %v", kind, r.Step, r.Err)
+		}
+	}
+}
