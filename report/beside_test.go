@@ -161,7 +161,7 @@ func TestBlurredRuns(t *testing.T) {
 	q := at(b.Metrics.TBT, 0.5)
 	q.Value, q.StampLow, q.StampHigh = 20*ms, ptr(15*ms), ptr(25*ms)
 	_, page := firstAndAll(t, 240, a, b)
-	if want := noteBlurred + "in b TBT [15, 25] ms\n"; !strings.Contains(page, want) {
+	if want := noteBlurred + "in b TBT p50 [15, 25] ms\n"; !strings.Contains(page, want) {
 		t.Errorf("no %q in\n%s", want, page)
 	}
 }

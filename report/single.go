@@ -184,21 +184,23 @@ func quantilesText(d *metrics.Dist, ps ...float64) string {
 	return strings.Join(parts, " · ")
 }
 
-// blurred names the medians that the bounds on stamps alone make uncertain by
-// more than a tenth.
+// blurred names the medians and 99th percentiles that the bounds on stamps alone
+// make uncertain by more than a tenth.
 func blurred(rows []named) []string {
 	var parts []string
 	for _, n := range rows {
-		q := claimed(n.dist, 0.5)
-		if q == nil || q.StampLow == nil || q.StampHigh == nil || *q.StampHigh-*q.StampLow <= q.Value/10 {
-			continue
+		for _, p := range []float64{0.5, 0.99} {
+			q := claimed(n.dist, p)
+			if q == nil || q.StampLow == nil || q.StampHigh == nil || *q.StampHigh-*q.StampLow <= q.Value/10 {
+				continue
+			}
+			parts = append(parts, n.label+" "+percentile(p)+" "+interval(n.unit, q.StampLow, q.StampHigh))
 		}
-		parts = append(parts, n.label+" "+interval(n.unit, q.StampLow, q.StampHigh))
 	}
 	return parts
 }
 
-const noteBlurred = "arrivals are stamped too coarsely for these medians, which lie somewhere in: "
+const noteBlurred = "arrivals are stamped too coarsely for these percentiles, which lie somewhere in: "
 
 // blurredNote is what the page of one run says of them.
 func blurredNote(rows []named) []string {
