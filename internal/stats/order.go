@@ -15,6 +15,12 @@ func Rank(n int64, thousandths int) int64 {
 	return max(min(n, 1), (n*int64(thousandths)+999)/1000)
 }
 
+// RankAt is Rank for any percentile 0 < p < 1; a product that is a hair above a
+// whole number counts as that.
+func RankAt(n int64, p float64) int64 {
+	return min(max(min(n, 1), int64(math.Ceil(float64(n)*p*(1-1e-14)))), n)
+}
+
 const (
 	subBits    = 8                         // 256 buckets an octave: each at most 0.4 % wide
 	intBuckets = (64 - subBits) << subBits // of the whole numbers from 0 on
