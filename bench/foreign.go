@@ -60,10 +60,15 @@ func (b *bench) ours(t experiment.Trial) (cell, error) {
 		c.exact = *s.ErrorExact
 	}
 	if s.Violations > 0 {
-		b.say("%d × %g/s: %d bounds violated, by %v ns", s.Streams, s.PerStream, s.Violations, got.Beyond[:min(len(got.Beyond), 20)])
+		b.say("%d × %.4g/s: %d bounds violated, by %v ns", s.Streams, s.PerStream, s.Violations, got.Beyond[:min(len(got.Beyond), 20)])
 	}
 	c.bound, c.gap, c.ttft = s.Bound, s.GapError, s.TTFTError
-	b.judged, b.violations, b.used = b.judged+s.Events, b.violations+s.Violations, got.Taken.Transport
+	b.used = got.Taken.Transport
+	if s.Void {
+		b.inVoid, b.violatedInVoid = b.inVoid+s.Events, b.violatedInVoid+s.Violations
+	} else {
+		b.judged, b.violations = b.judged+s.Events, b.violations+s.Violations
+	}
 	return c, nil
 }
 

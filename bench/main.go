@@ -43,10 +43,11 @@ type bench struct {
 	only      string
 	tools     tools
 
-	judged, violations int64  // events of all trials, and bounds that did not hold
-	used               string // transport
-	lock               *os.File
-	self               func(role ...string) *exec.Cmd
+	judged, violations     int64  // events of all valid trials, and bounds that did not hold
+	inVoid, violatedInVoid int64  // of void ones, whose truth is not to be trusted
+	used                   string // transport
+	lock                   *os.File
+	self                   func(role ...string) *exec.Cmd
 }
 
 // tools are the programs that it runs besides itself; an empty one is left out.

@@ -235,6 +235,7 @@ func TestVerdictOfSelftest(t *testing.T) {
 		{"void", []report.SelftestStep{step(50, 8*us, false, 0), step(1000, 1500*us, true, 0)}, 50, 10_000, 0, 0},
 		{"gaps pass", []report.SelftestStep{step(50, 8*us, false, 0), {Streams: 250, GapError: report.Spread{P99: int64(2000 * us)}}, step(1000, 9*us, false, 0)}, 50, 10_000, 0, 0},
 		{"all void", []report.SelftestStep{step(50, 8*us, true, 0)}, 0, 0, 0, 0},
+		{"violated in a void load", []report.SelftestStep{step(50, 8*us, false, 0), step(1000, 9*us, true, 3)}, 50, 10_000, 0, 0},
 		{"violated", []report.SelftestStep{step(50, 8*us, false, 1)}, 0, 0, 0, 0},
 	} {
 		s := &report.Selftest{Steps: c.steps, Transport: "fast"}

@@ -118,7 +118,7 @@ var selftestKeys = map[string]string{
 	"Selftest.quick":                       "Fewer and shorter loads (--quick).",
 	"Selftest.steps":                       "The loads, rising.",
 	"Selftest.dispatch":                    "How late requests left. Absent where that was not tested.",
-	"Selftest.violations":                  "Arrivals outside the bounds that their stamps state, of all loads. It must be 0.",
+	"Selftest.violations":                  "Arrivals outside the bounds that their stamps state, of all loads that are not void. It must be 0.",
 	"Selftest.passes_events_per_s_low":     "The highest load, in events a second, whose stamps' p99 error stayed under 1 ms before a higher one passed it. Absent where the lowest passed it.",
 	"Selftest.passes_events_per_s_high":    "The load at which it passed 1 ms. Absent where no valid load did.",
 	"Selftest.highest_valid_events_per_s":  "The highest load that was not void. Absent where all were.",
