@@ -155,6 +155,9 @@ func listed(all []int64) string {
 		}
 		names = append(names, fmt.Sprint(n))
 	}
+	if len(names) == 1 {
+		return "request " + names[0]
+	}
 	return "requests " + joinedWords(names)
 }
 

@@ -42,8 +42,8 @@ type Result struct {
 	Warnings []Warning `json:"warnings"`
 }
 
-// Simulation is what a simulated system did as a whole: whether it stood at
-// capacity is the first thing to know about its numbers.
+// Simulation is what a simulated system did as a whole: how near to capacity it
+// stood is the first thing to know about its numbers.
 type Simulation struct {
 	System       string   `json:"system"`
 	EndNs        int64    `json:"end_ns"` // of its last iteration

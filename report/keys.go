@@ -323,7 +323,7 @@ var keys = []key{
 	{"Simulation.system", "", "What was simulated.", ""},
 	{"Simulation.end_ns", "ns", "End of the last iteration.", ""},
 	{"Simulation.iterations", "", "Iterations of all instances.", ""},
-	{"Simulation.busy_share", "share", "Time in iterations, of the time of all instances. Near 1 the system stood at capacity: every delay then depends on how long the run was.", ""},
+	{"Simulation.busy_share", "share", "Time in iterations, of the time of all instances. Near 1 somebody was always being served; that alone is not yet capacity, which shows in waits that grow and in memory that is full.", ""},
 	{"Simulation.prefill_share", "share", "Time in iterations that only prefilled, of the same.", ""},
 	{"Simulation.mixed_share", "share", "Time in iterations that prefilled and decoded, of the same.", ""},
 	{"Simulation.memory_share", "share", "Blocks held, of all there are, over busy time.", "memory plays no part"},

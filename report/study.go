@@ -50,7 +50,13 @@ type StudyValue struct {
 	Median *float64   `json:"median,omitempty"`
 	Low    *float64   `json:"low,omitempty"`
 	High   *float64   `json:"high,omitempty"`
-	Runs   []*float64 `json:"runs"`
+	Runs   []StudyRun `json:"runs"`
+}
+
+// A StudyRun is a statistic of one run.
+type StudyRun struct {
+	Seed  uint64   `json:"seed"`
+	Value *float64 `json:"value,omitempty"`
 }
 
 // A Claim is something that the study was to show.
@@ -84,7 +90,11 @@ func (s *Study) Add(name string, settings []Setting, statistics []Statistic, res
 		var known []float64
 		for _, r := range results {
 			x, unit := statistics[i].Of(r)
-			v.Runs = append(v.Runs, x)
+			run := StudyRun{Value: x}
+			if r.Run.Seed != nil {
+				run.Seed = *r.Run.Seed
+			}
+			v.Runs = append(v.Runs, run)
 			if x != nil {
 				v.Unit = unit
 				known = append(known, *x)
@@ -127,6 +137,7 @@ var studyTypes = map[string]string{
 	"StudyPoint": "One system under one load, with all its seeds.",
 	"Setting":    "A key of the spec with its value.",
 	"StudyValue": "A statistic over the seeds of a point.",
+	"StudyRun":   "A statistic of one run.",
 	"Claim":      "Something that the study was to show.",
 }
 
@@ -141,7 +152,8 @@ var studyKeys = map[string]string{
 	"StudyValue.median":   "Over the runs that have it; absent where none has.",
 	"StudyValue.low":      "The lowest of them.",
 	"StudyValue.high":     "The highest of them.",
-	"StudyValue.runs":     "One a seed, in their order; null where a run does not have it.",
+	"StudyValue.runs":     "One a seed, in their order.",
+	"StudyRun.value":      "Absent where the run does not have it.",
 	"Claim.paper":         "What was published.",
 	"Claim.ours":          "The same here, in words.",
 	"Claim.value":         "The same as a number. Absent where a statistic is missing.",

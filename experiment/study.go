@@ -1,0 +1,93 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"fermata/internal/conf"
+	"fermata/report"
+	"fermata/spec"
+)
+
+// Study plays all runs of a study in virtual time, several at once, and says
+// which of its claims hold. Everything is read and checked before anything runs.
+func Study(ctx context.Context, s *spec.Study, parallel int, version string, progress func(done, all int)) (*report.Study, error) {
+	names := slices.Clone(s.Statistics)
+	if len(names) == 0 && len(s.Claims) == 0 {
+		names = slices.Clone(defaultStatistics)
+	}
+	for _, c := range s.Claims {
+		for _, text := range []string{c.Of, c.Minus, c.Over} {
+			if name, _, ok := strings.Cut(text, "@"); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	statistics, err := parseStatistics("statistics", names)
+	if err != nil {
+		return nil, err
+	}
+	var points []gridPoint
+	for _, one := range s.Systems {
+		data, err := os.ReadFile(one.Spec)
+		if err != nil {
+			return nil, fmt.Errorf("reading the spec of system %s: %w", one.Name, err)
+		}
+		g := Grid{Name: one.Name, File: one.Spec, Data: data, Seeds: s.Seeds, Axes: s.Grid}
+		for _, key := range slices.Sorted(maps.Keys(one.Set)) {
+			g.Sets = append(g.Sets, conf.Setting{Path: spec.SimKey(key), Value: one.Set[key], From: "system " + one.Name})
+		}
+		more, err := g.points()
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, more...)
+	}
+	results, err := simulateAll(ctx, points, statistics, parallel, version, progress)
+	if err != nil {
+		return nil, err
+	}
+	out := report.NewStudy(version, s.Title)
+	out.Caveat = s.Caveat
+	for p := range points {
+		out.Add(points[p].name, points[p].settings, statistics, results[p])
+	}
+	for _, c := range s.Claims {
+		out.Claims = append(out.Claims, claim(out, &c))
+	}
+	return out, nil
+}
+
+// claim judges one claim by what came out.
+func claim(s *report.Study, c *spec.StudyClaim) report.Claim {
+	value := func(text string) (float64, string) {
+		statistic, system, _ := strings.Cut(text, "@")
+		v, unit, ok := s.Value(system, statistic)
+		if !ok {
+			return math.NaN(), ""
+		}
+		return v, unit
+	}
+	v, unit := value(c.Of)
+	switch {
+	case c.Minus != "":
+		w, _ := value(c.Minus)
+		v -= w
+	case c.Over != "":
+		w, _ := value(c.Over)
+		v, unit = v/w, "1"
+	}
+	low, high := math.Inf(-1), math.Inf(1)
+	if c.AtLeast != "" {
+		low, _ = spec.Quantity(c.AtLeast) // checked when the study was read
+	}
+	if c.AtMost != "" {
+		high, _ = spec.Quantity(c.AtMost)
+	}
+	return report.ClaimOf(c.Text, c.Paper, unit, v, low, high)
+}
