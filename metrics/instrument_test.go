@@ -138,9 +138,9 @@ func TestServerFigures(t *testing.T) {
 		at(1_000_000_000, 2, 101, 2100, 1000, 3),
 		at(2_000_000_000, 4, 103, 2400, 1300, 5),
 		at(2_000_000_000, 4, 103, 2400, 1300, 50), // the same answer once more
-		{TimeNs: 3e9},                            // nothing came
-		at(3_900_000_000, 3, 1, 100, 50, 4),      // it began anew
-		at(4_000_000_000, 8, 7, 7000, 7000, 8),   // the window is over; what it counted up to here was
+		{TimeNs: 3e9},                          // nothing came
+		at(3_900_000_000, 3, 1, 100, 50, 4),    // it began anew
+		at(4_000_000_000, 8, 7, 7000, 7000, 8), // the window is over; what it counted up to here was
 	}
 	s := evaluateWith(t, samples, 20_000_000).Server
 	if s == nil || s.Names != "vllm" || s.Seconds != 3 {
