@@ -159,7 +159,7 @@ func (q Question) pass(p *report.Plan, tau float64) {
 func stated(p, tau float64) (requests, closed int64) {
 	up := func(v float64) int64 { return int64(math.Ceil(v - 1e-6)) }
 	closed = up(tau * float64(stats.SmallestClosed(max(p, 1-p), planLevel)))
-	return max(up(50*tau), up(5*tau/min(p, 1-p)), closed), closed
+	return max(up(stats.Correlated*tau), up(stats.Beyond*tau/min(p, 1-p)), closed), closed
 }
 
 func (q Question) capacity(p *report.Plan) {
@@ -213,7 +213,7 @@ func (q Question) have(p *report.Plan, tau float64) {
 		}
 		needs, _ := stated(c, tau)
 		switch {
-		case n < 50*tau || h.NEff*min(c, 1-c) < 5*(1-1e-12):
+		case n < stats.Correlated*tau || h.NEff*min(c, 1-c) < stats.Beyond*(1-1e-12):
 			s.Status = "insufficient"
 		case low == 0 || high == 0:
 			s.Status = "open"

@@ -13,14 +13,6 @@ type dependence struct {
 // insufficient is the status of a figure that cannot be stated.
 const insufficient = "insufficient"
 
-// minCorrelated is how many correlation times a run must be long, in requests, for
-// a percentile to be more than insufficient.
-const minCorrelated = 50
-
-// minBeyond is how many effective values must lie on the thinner side of a
-// percentile.
-const minBeyond = 5
-
 // of is the correlation time of a metric that estimates of its own values gave:
 // the relaxation time of a queue under that load, if it is known and longer.
 func (d *dependence) of(own stats.Tau) stats.Tau {
@@ -33,14 +25,14 @@ func (d *dependence) of(own stats.Tau) stats.Tau {
 // short says that a run of so many requests is too short for its correlation time
 // to say anything.
 func (d *dependence) short(requests int64, tau float64) bool {
-	return d.drifts || float64(requests) < minCorrelated*tau
+	return d.drifts || float64(requests) < stats.Correlated*tau
 }
 
 // status says how far an interval of the percentile p, in thousandths, can be
 // trusted.
 func (d *dependence) status(requests int64, tau, nEff float64, p int, closed bool) string {
 	switch {
-	case d.short(requests, tau), nEff*float64(min(p, 1000-p)) < minBeyond*1000*(1-1e-12):
+	case d.drifts, !stats.Sufficient(requests, tau, nEff, p):
 		return insufficient
 	case !closed:
 		return "open"

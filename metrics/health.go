@@ -202,7 +202,7 @@ func highest(d *Dist) (p, value float64) {
 	for _, q := range d.Quantiles {
 		// Late requests in a row are late all the same: their number counts, not
 		// what they are worth.
-		if p == 0 || q.P < 0.995 && d.NRequests >= minCorrelated && float64(d.NRequests)*(1-q.P) >= minBeyond-1e-9 {
+		if p == 0 || q.P < 0.995 && d.NRequests >= stats.Correlated && float64(d.NRequests)*(1-q.P) >= stats.Beyond-1e-9 {
 			p, value = q.P, q.Value
 		}
 	}

@@ -283,10 +283,10 @@ func (m *remarks) precision(w *list, r *Result) {
 	n := r.Load.Measured
 	if n > 0 && n < p99ClosedFrom {
 		text := fmt.Sprintf("%d measured requests are too few for a p99 of requests to have an upper end", n)
-		if n < minCorrelated {
+		if n < stats.Correlated {
 			text = fmt.Sprintf("%d measured requests are too few for any percentile of requests", n)
 		}
-		w.add("few_requests", text, fmt.Sprintf("A percentile needs %d requests to count, a p99 with two ends %d, and more where waits come in bursts.", minCorrelated, p99ClosedFrom))
+		w.add("few_requests", text, fmt.Sprintf("A percentile needs %d requests to count, a p99 with two ends %d, and more where waits come in bursts.", stats.Correlated, p99ClosedFrom))
 	}
 	for _, p := range r.Load.Precision {
 		if p.Met {

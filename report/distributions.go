@@ -287,7 +287,7 @@ type shown struct {
 // legend explains the marks of all tables of a page.
 func legend(tables ...shown) []string {
 	var notes []string
-	seen := map[string]bool{}
+	seen, drifts := map[string]bool{}, false
 	var ps []float64
 	takes, had := map[float64]int64{}, int64(0)
 	for _, t := range tables {
@@ -298,7 +298,9 @@ func legend(tables ...shown) []string {
 					continue
 				}
 				seen[q.Status] = true
-				if q.Status == statusInsufficient {
+				if q.Status == statusInsufficient && needed(n.dist, q) <= n.dist.NRequests {
+					drifts = true // nothing else is lacking
+				} else if q.Status == statusInsufficient {
 					if !slices.Contains(ps, s.p) {
 						ps = append(ps, s.p)
 					}
@@ -314,7 +316,10 @@ func legend(tables ...shown) []string {
 	if seen[statusOpen] {
 		notes = append(notes, noteOpen)
 	}
-	if seen[statusInsufficient] {
+	if drifts {
+		notes = append(notes, noteDrift)
+	}
+	if len(ps) > 0 {
 		notes = append(notes, fmt.Sprintf("%s too few requests to state it: %s (had %s)",
 			term.None, needs(ps, takes), term.Count(had)))
 	}
@@ -357,6 +362,7 @@ func listed(parts []string) string {
 
 const (
 	noteAssumed = "~ interval by the bursts that this run saw: how near the load is to saturation is not known"
+	noteDrift   = "– not stated: the run has no steady state, and a longer one would have other percentiles"
 	noteOpen    = "? interval open at one end: more requests would close it"
 )
 

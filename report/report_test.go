@@ -485,3 +485,14 @@ var errFull = errors.New("no space left")
 type fullDisk struct{}
 
 func (*fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+// A run without a steady state has enough requests and still no percentiles: the
+// page says why instead of asking for more.
+func TestLegendOfADrift(t *testing.T) {
+	tau := 2.0
+	d := &metrics.Dist{Unit: "ns", N: 2000, NRequests: 2000, Quantiles: []metrics.Quantile{{P: .5, Value: 1e9, Tau: &tau, NEff: 1000, Status: "insufficient"}}}
+	notes := strings.Join(legend(shown{[]named{{"TTFT", "ns", d}}, []stat{{p: .5}}}), "\n")
+	if !strings.Contains(notes, "no steady state") || strings.Contains(notes, "too few") {
+		t.Error(notes)
+	}
+}

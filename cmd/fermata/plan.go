@@ -58,9 +58,9 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage.`,
 			"confidence": &q.Confidence, "margin": &q.Margin, "capacity": &q.Capacity, "sd": &q.SD, "difference": &q.Difference,
 		} {
 			if c.Flags().Changed(name) {
-				v, err := shareFrom(*texts[name])
+				v, err := shareOf("--"+name, *texts[name])
 				if err != nil {
-					return usagef("--%s: %w", name, err)
+					return err
 				}
 				*to = v
 			}
@@ -105,23 +105,6 @@ func percentileOf(text string) (float64, error) {
 		return 0, fmt.Errorf("%s is neither a share, which lies below 1, nor a percentile that is usual: write p%s for the value that %s %% of requests stay below, or a share such as 0.99", t, t, t)
 	}
 	return 0, fmt.Errorf("a percentile lies between p0 and p100, both excluded, so there is none of %s: write p99, 99%% or 0.99", t)
-}
-
-// shareFrom reads 5% or 0.05.
-func shareFrom(text string) (float64, error) {
-	t := strings.TrimSpace(text)
-	number, percent := strings.CutSuffix(t, "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is no share: write 5%% or 0.05", t)
-	}
-	if percent {
-		v = hundredth(number)
-	}
-	if !(v > 0 && v < 1) {
-		return 0, fmt.Errorf("%s is no share between 0 and 100 %%, both excluded: write 5%% or 0.05", t)
-	}
-	return v, nil
 }
 
 // hundredth is a hundredth of a number, rounded once: 99.9 gives 0.999.

@@ -83,6 +83,18 @@ func ClopperPearsonAt(k, n, level float64) (low, high float64) {
 	return low, high
 }
 
+// What a percentile takes to be stated.
+const (
+	Correlated = 50 // correlation times that a run must be long, in requests
+	Beyond     = 5  // independent values on the thinner side of it
+)
+
+// Sufficient says that a percentile, in thousandths, of so many requests that are
+// worth nEff independent values can be stated at all, if its interval has its ends.
+func Sufficient(requests int64, tau, nEff float64, thousandths int) bool {
+	return float64(requests) >= Correlated*tau && nEff*float64(min(thousandths, 1000-thousandths)) >= Beyond*1000*(1-1e-12)
+}
+
 // SmallestClosed is how many independent values the percentile 0 < p < 1 needs
 // for its interval to have an upper end: the least n with p^n at most half of what
 // the level leaves.
