@@ -320,6 +320,12 @@ func (s *Study) claims() block {
 		}
 		t.rows = append(t.rows, []cell{text(term.Plain(c.Text)), text(term.Plain(orText(c.Paper, term.None))), text(c.Ours), holds})
 	}
+	if !slices.ContainsFunc(s.Claims, func(c Claim) bool { return c.Paper != "" }) {
+		t.columns = slices.Delete(t.columns, 1, 2)
+		for i := range t.rows {
+			t.rows[i] = slices.Delete(t.rows[i], 1, 2)
+		}
+	}
 	return block{title: "Claims", table: t}
 }
 
