@@ -33,7 +33,7 @@ by the length of the prompt: seven lengths in random order, ten rounds or more, 
 request at a time, prompts that share no beginning, one token of answer. A first
 round is thrown away. It goes on until the band around the curve is within 5 %.
 
-It writes deadlines.yaml, for --deadlines of run and report, beside the recordings of
+It writes deadlines.yaml, the FILE that run and report take, beside the recordings of
 all probes. Slack above the curve comes from what is declared: --lengths is the
 workload and --utilisation the load at which waiting is still acceptable, --class the
 user, whose patience caps it (interactive 1 s, medium 3 s, low 10 s).
