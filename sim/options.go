@@ -224,12 +224,34 @@ func (o Options) Check() []conf.Problem {
 	o.checkScheduler(c)
 	o.checkSpeculation(c)
 	o.checkDisaggregation(c)
+	o.checkNames(c)
 	if len(c.problems) == 0 {
 		if _, problem := o.plan(); problem != nil {
 			c.problems = append(c.problems, *problem)
 		}
 	}
 	return c.problems
+}
+
+// checkNames looks models and the GPU up.
+func (o *Options) checkNames(c *check) {
+	if o.Cost.Flat != nil {
+		return
+	}
+	look := func(path, name string, find func(string) error) {
+		if name == "" {
+			return
+		}
+		if err := find(name); err != nil {
+			c.add(path, "cannot be used: %v", err)
+		}
+	}
+	model := func(name string) error { _, err := FindModel(name); return err }
+	look("model", o.Model, model)
+	look("gpu", o.GPU, func(name string) error { _, err := FindGPU(name); return err })
+	if o.Speculation != nil {
+		look("speculation.draft", o.Speculation.Draft, model)
+	}
 }
 
 func (o *Options) checkCost(c *check) {
