@@ -87,46 +87,61 @@ func newVirtual(s *spec.Sim) (*virtual, error) {
 }
 
 // checkFits finds a request that could never be served before anything runs. Of
-// loads that go on until a time, it looks at what one seed brings: the same.
+// open loops it looks at all that one seed brings, which is the same again.
 func (v *virtual) checkFits(run *spec.Run) error {
+	if v.prompts.Conversing() || v.arrivals.Users() > 0 {
+		return v.checkTurns()
+	}
+	_, again, err := open(run)
+	if err != nil {
+		return err
+	}
+	for a, ok := again.Next(0); ok && a.Phase != schedule.Drain; a, ok = again.Next(0) {
+		q, ok := v.prompts.Shape(a.Index, a.PromptTokens, a.OutputTokens)
+		if !ok {
+			break
+		}
+		if _, err := v.fitting(&q, 0); err != nil {
+			return err
+		}
+	}
+	return v.prompts.Err()
+}
+
+// checkTurns is checkFits where answers decide what is asked when.
+func (v *virtual) checkTurns() error {
 	limit, known := v.arrivals.MeasuredTotal()
 	if warm, _ := v.arrivals.WarmupEnd(); warm > 0 {
 		limit += warm
 	}
-	var given []schedule.Arrival
-	if !v.prompts.Conversing() && v.arrivals.Users() == 0 {
-		_, again, err := open(run)
-		if err != nil {
-			return err
-		}
-		for a, ok := again.Next(0); ok && a.Phase != schedule.Drain; a, ok = again.Next(0) {
-			given = append(given, a)
-		}
-		limit, known = int64(len(given)), true
-	}
-	if rows := v.prompts.Rows(); !known {
-		limit = max(rows, 10_000)
+	if !known {
+		limit = max(v.prompts.Rows(), 10_000)
 	}
 	said := int32(0)
 	for i := range limit {
-		var a schedule.Arrival
-		if given != nil {
-			a = given[i]
-		}
-		q, ok := v.prompts.Shape(i, a.PromptTokens, a.OutputTokens)
+		q, ok := v.prompts.Shape(i, 0, 0)
 		if !ok {
 			break
 		}
 		if q.Turn == 0 {
 			said = 0
 		}
-		r := v.request(&q, said)
-		if err := v.engine.Fits(&r); err != nil {
-			return &Failure{Saw: err.Error(), Help: "Nothing was run."}
+		var err error
+		if said, err = v.fitting(&q, said); err != nil {
+			return err
 		}
-		said = int32(r.Prompt + r.Output)
 	}
 	return v.prompts.Err()
+}
+
+// fitting is how much of a conversation is said after q and its answer, after so
+// many tokens before; the error is that it could never be served.
+func (v *virtual) fitting(q *workload.Shape, said int32) (int32, error) {
+	r := v.request(q, said)
+	if err := v.engine.Fits(&r); err != nil {
+		return 0, &Failure{Saw: err.Error(), Help: "Nothing was run."}
+	}
+	return int32(r.Prompt + r.Output), nil
 }
 
 const unsaidOutput = 128 // tokens of an answer that nobody gave a length
