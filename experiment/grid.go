@@ -264,14 +264,7 @@ func simulateInMemory(ctx context.Context, s *spec.Sim, statistics []report.Stat
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range statistics {
-		if one.PerMille > 0 {
-			judge.PerMille = append(judge.PerMille, one.PerMille)
-		}
-		if one.OverNs > 0 {
-			judge.OverNs = append(judge.OverNs, one.OverNs)
-		}
-	}
+	askFor(&judge, statistics)
 	r, err := metrics.Evaluate(all, v.meta(s, version), nil, judge)
 	if err != nil {
 		return nil, fmt.Errorf("judging a simulation: %w", err)

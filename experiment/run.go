@@ -352,25 +352,48 @@ func fileRune(r rune) rune {
 // Judge reads the recording in dir and says what can be claimed from it, as the
 // run was judged when it was made, with settings over that.
 func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, error) {
+	a, err := reopen(dir, sets)
+	if err != nil {
+		return nil, err
+	}
+	defer a.rec.Close()
+	return a.result(version)
+}
+
+// A reopened run is a recording with its run file, as it is to be judged now.
+type reopened struct {
+	dir   string
+	rec   *recording.Recording
+	meta  recording.Meta
+	spec  *spec.Run
+	judge metrics.Options
+}
+
+// reopen reads a run's folder; the caller closes its recording.
+func reopen(dir string, sets []conf.Setting) (*reopened, error) {
 	rec, err := recording.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer rec.Close()
-	meta := rec.Meta()
-	s, err := spec.Again(filepath.Join(dir, "run.yaml"), []byte(meta.RunYAML), sets)
+	a := &reopened{dir: dir, rec: rec, meta: rec.Meta()}
+	if a.spec, err = spec.Again(filepath.Join(dir, "run.yaml"), []byte(a.meta.RunYAML), sets); err == nil {
+		a.judge, err = a.spec.Judge()
+	}
 	if err != nil {
+		rec.Close()
 		return nil, err
 	}
-	judge, err := s.Judge()
-	if err != nil {
-		return nil, err
-	}
+	return a, nil
+}
+
+// result judges the recording.
+func (a *reopened) result(version string) (*metrics.Result, error) {
+	dir, rec, meta, s := a.dir, a.rec, a.meta, a.spec
 	samples, err := rec.Samples()
 	if err != nil {
 		return nil, err
 	}
-	r, err := metrics.Evaluate(rec, meta, samples, judge)
+	r, err := metrics.Evaluate(rec, meta, samples, a.judge)
 	if err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}

@@ -18,7 +18,11 @@ type Statistic struct {
 	Name     string
 	PerMille int   // of a percentile; 0 without
 	OverNs   int64 // of a share of exceedances; 0 without
-	of       func(r *metrics.Result) (v *float64, unit string)
+
+	Metric, Stat string // the parts of the name: ttft_due and p99; failed_share and nothing
+	Better       string // lower or higher; empty where neither is
+
+	of func(r *metrics.Result) (v *float64, unit string)
 }
 
 // Of is the number, with its unit; nil where the result does not have it.
@@ -29,6 +33,13 @@ var wholes = map[string]struct {
 	unit string
 	of   func(*metrics.Result) *float64
 }{
+	"failed_share": {"share", func(r *metrics.Result) *float64 {
+		if r.Load.Measured == 0 {
+			return nil
+		}
+		v := float64(r.Load.Measured-r.Outcomes["ok"]) / float64(r.Load.Measured)
+		return &v
+	}},
 	"requests_per_s":                 {"requests/s", func(r *metrics.Result) *float64 { return r.Throughput.RequestsPerS }},
 	"output_tokens_per_s":            {"tokens/s", func(r *metrics.Result) *float64 { return r.Throughput.OutputTokensPerSArrived }},
 	"rates.tpot":                     {"tokens/s", func(r *metrics.Result) *float64 { return r.Rates.TPOT }},
@@ -47,6 +58,16 @@ var wholes = map[string]struct {
 		return &v
 	}},
 }
+
+// what is better of single numbers and of distributions.
+var (
+	betterWhole = map[string]string{
+		"failed": "lower", "failed_share": "lower", "requests_per_s": "higher", "output_tokens_per_s": "higher",
+		"rates.tpot": "higher", "rates.tail_tbt": "higher", "rates.fluid": "higher",
+		"longest_gap.ns": "lower", "evictions": "lower",
+	}
+	betterGroup = map[group]string{timing: "lower", freezing: "lower", speed: "higher"}
+)
 
 func ofSimulation(of func(*metrics.Simulation) *float64) func(*metrics.Result) *float64 {
 	return func(r *metrics.Result) *float64 {
@@ -72,7 +93,9 @@ const statisticHelp = "such as ttft_due.p99, scheduling_delay.over25s, gap_longe
 // ParseStatistic reads the name of a statistic.
 func ParseStatistic(name string) (Statistic, error) {
 	s := Statistic{Name: name}
+	s.Metric, s.Stat, _ = strings.Cut(name, ".")
 	if w, ok := wholes[name]; ok {
+		s.Better = betterWhole[name]
 		s.of = func(r *metrics.Result) (*float64, string) { return w.of(r), w.unit }
 		return s, nil
 	}
@@ -82,11 +105,12 @@ func ParseStatistic(name string) (Statistic, error) {
 	}
 	at := slices.IndexFunc(measures, func(m measure) bool { return m.key == key })
 	if key == "ttft" {
-		at = 0
+		at, s.Metric = 0, measures[0].key
 	}
 	if !ok || at < 0 {
 		return s, fmt.Errorf("there is no statistic %q; they are %s", name, statisticHelp)
 	}
+	s.Better = betterGroup[measures[at].group]
 	return s, s.distribution(measures[at], stat)
 }
 
@@ -147,6 +171,7 @@ func (s *Statistic) objective(number, stat string) error {
 	if err != nil || n < 1 || stat != "share" && stat != "met" {
 		return fmt.Errorf("%q is no statistic of an objective; they are slo1.share and slo1.met (1 or 0)", s.Name)
 	}
+	s.Better = "higher"
 	s.of = func(r *metrics.Result) (*float64, string) {
 		if n > len(r.SLO) {
 			return nil, ""

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"fermata/compare"
+	"fermata/internal/schema"
+)
+
+var comparisonTypes = map[string]string{
+	"Comparison": "What differs between systems that were offered the same load, and how sure that is.",
+	"Tool":       "What made the document.",
+	"Warning":    "What a careful reader must know.",
+	"Side":       "A system with its runs. The others are compared with the first.",
+	"Entry":      "One statistic of a further system (b) beside the first (a). Values, difference, interval and mde are in the entry's unit; times are ns.",
+	"Ratio":      "The same as shares of a: 0.02 is 2 % more.",
+	"Pairing":    "How far requests match those of the first system, by index, in runs with the same seed and load.",
+	"Moved":      "A request that took longer.",
+	"Shift":      "How a time moved for a group of paired requests. It has no interval: it says where to look.",
+}
+
+var comparisonKeys = map[string]string{
+	"Comparison.schema":          "Name and version of this format. Keys may be added under the same version; meanings never change.",
+	"Comparison.metrics":         "What was asked, for each further system: one family of questions, whose p values are adjusted together.",
+	"Comparison.shifts":          "Who got worse, by prompt length and by place in the run.",
+	"Comparison.refused":         "Why nothing is compared (exit code 4); empty otherwise.",
+	"Side.name":                  "What it is called in run of other lists.",
+	"Side.target":                "Of its first run. Absent where unknown.",
+	"Side.model":                 "Of its first run. Absent where none was named.",
+	"Side.seeds":                 "Of its runs, as far as known.",
+	"Side.requests":              "Measured requests of all runs.",
+	"Side.ok":                    "Those that succeeded.",
+	"Entry.metric":               "A key of metrics in result.json, failed_share, output_tokens_per_s, or slo with a number.",
+	"Entry.stat":                 "mean, p50 and other percentiles, over25s, share; empty for single numbers.",
+	"Entry.objective":            "That the share is of. Absent elsewhere.",
+	"Entry.run":                  "Name of the further system.",
+	"Entry.unit":                 "ns, tokens/s, share …",
+	"Entry.a":                    "Mean over the first system's runs, the geometric one of times and rates; over paired requests with paired_batches. Absent where it has none.",
+	"Entry.b":                    "The same of the further system. Absent where it has none.",
+	"Entry.difference":           "b - a. Absent where one of them is.",
+	"Entry.low":                  "Lower end of the 95 % interval of the difference, not widened for several questions. Absent where nothing could be tested.",
+	"Entry.high":                 "Its upper end. Absent where nothing could be tested.",
+	"Entry.relative":             "The same as shares of a. Absent for shares, and where a is 0.",
+	"Entry.p":                    "Two-sided p value of the t test, by itself. Absent where nothing could be tested.",
+	"Entry.p_adjusted":           "The same after Holm's correction. Absent where nothing could be tested.",
+	"Entry.variance_ratio":       "Variance without pairs over variance with: (var a + var b)/var(b - a). Absent without pairs, or where differences do not vary.",
+	"Entry.mde":                  "Least difference that 80 % of such comparisons find at 5 %, before correction: 2.8 standard errors. Absent where nothing could be tested.",
+	"Entry.resolved":             "p_adjusted < 0.05.",
+	"Entry.better":               "Which side is better, where that is resolved and one direction is better; empty otherwise.",
+	"Entry.why":                  "Why it is not resolved: chance, too_few_runs, too_few_requests, bursts, absent. Absent where it is.",
+	"Entry.method":               "paired_runs, runs (Welch), paired_batches, batches (Welch). Absent where nothing could be tested.",
+	"Entry.n":                    "Pairs of runs or of batches; without pairs those of the side that has fewer. 0 where nothing could be tested.",
+	"Ratio.difference":           "Over a.",
+	"Ratio.low":                  "Over a. Absent where nothing could be tested.",
+	"Ratio.high":                 "Over a. Absent where nothing could be tested.",
+	"Ratio.mde":                  "Over a. Absent where nothing could be tested.",
+	"Pairing.run":                "Name of the further system.",
+	"Pairing.pairs":              "Of runs.",
+	"Pairing.requests":           "Measured requests that both runs of a pair have.",
+	"Pairing.only_a_failed":      "Those that failed in the first system alone.",
+	"Pairing.worst":              "Those that worsened most in end-to-end time, by more than 5 %, the largest ratio first.",
+	"Moved.pair":                 "Number of the pair of runs, from 0.",
+	"Moved.prompt_tokens":        "Of the request. Absent where unknown.",
+	"Moved.a_ns":                 "End-to-end time in the first system.",
+	"Moved.b_ns":                 "The same in the further one.",
+	"Shift.run":                  "Name of the further system.",
+	"Shift.metric":               "ttft_due, tpot or e2e.",
+	"Shift.by":                   "prompt_tokens: groups of about equal size. position: fifths of the run.",
+	"Shift.from":                 "First of the group: tokens, or place among measured requests from 0.",
+	"Shift.to":                   "Last of the group.",
+	"Shift.n":                    "Requests of the group that have the time in both.",
+	"Shift.median_difference_ns": "Median of b - a over them.",
+	"Shift.share_worse":          "Share of them that took over 5 % longer in b.",
+	"Shift.share_better":         "Share of them that took over 5 % longer in a.",
+	"Warning.help":               "What to do. Absent where nothing can be said.",
+}
+
+func comparisonSchema() (*schema.Schema, error) {
+	return schema.Of[compare.Comparison](schema.Options{
+		ID: "urn:fermata:compare:1", Title: "What differs between runs, by fermata compare",
+		Types: comparisonTypes, Keys: comparisonKeys,
+		Enum: map[string][]string{
+			"Comparison.schema": {compare.Schema}, "Entry.better": {"a", "b", ""},
+			"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Bursts, compare.Absent},
+			"Entry.method": {compare.PairedRuns, compare.PairedBatches, compare.Runs, compare.Batches},
+		},
+	})
+}
+
+// ComparisonSchema is the JSON schema of a compare.Comparison; published as
+// docs/schema/compare.schema.json.
+func ComparisonSchema() ([]byte, error) {
+	s, err := comparisonSchema()
+	if err != nil {
+		return nil, err
+	}
+	return s.JSON()
+}
+
+// ValidateComparison checks a document against ComparisonSchema.
+func ValidateComparison(document []byte) error {
+	s, err := comparisonSchema()
+	if err != nil {
+		return err
+	}
+	return s.Validate(document)
+}
