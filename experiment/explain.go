@@ -52,6 +52,8 @@ func explain(t *recording.Trace, a asked) *Failure {
 			fmt.Sprintf("no connection to %s: %s", u.Host, t.Error),
 			"Check the host name and the network between here and there.",
 		}
+	case recording.NotSent:
+		return &Failure{t.Error, "That is a limit of this machine; the server was not asked."}
 	case recording.TLSFailed:
 		return explainTLS(t, u)
 	case recording.Timeout:

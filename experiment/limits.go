@@ -7,6 +7,7 @@ import (
 
 	"fermata/schedule"
 	"fermata/spec"
+	"fermata/wire"
 )
 
 const (
@@ -14,11 +15,8 @@ const (
 	longAnswer = time.Minute // an open loop has room enough if answers may take so long
 )
 
-// limits are what this machine lets one process do; 0 where it does not say.
-type limits struct {
-	files int64 // open at once
-	ports int64 // of connections to one address
-}
+// limits are what this machine lets one process do.
+type limits wire.Limits
 
 // A demand is how many streams a run may want open at once.
 type demand struct {
@@ -61,14 +59,14 @@ func demandOf(s *spec.Run, arrivals *schedule.Schedule) demand {
 // nothing does.
 func (l limits) shortage(d demand) string {
 	streams, why, remedy := int64(math.MaxInt64), "", ""
-	if l.files > 0 {
-		streams = max(0, l.files-ownFiles)
-		why = fmt.Sprintf("this process may open %d files, which is enough for %d streams at once", l.files, streams)
+	if l.Files > 0 {
+		streams = max(0, l.Files-ownFiles)
+		why = fmt.Sprintf("this process may open %d files, which is enough for %d streams at once", l.Files, streams)
 		remedy = "raise the limit (ulimit -n)"
 	}
-	if l.ports > 0 && l.ports < streams {
-		streams = l.ports
-		why = fmt.Sprintf("this machine has %d ports for connections to one address, which is enough for as many streams at once", l.ports)
+	if l.Ports > 0 && l.Ports < streams {
+		streams = l.Ports
+		why = fmt.Sprintf("this machine has %d ports for connections to one address, which is enough for as many streams at once", l.Ports)
 		remedy = "widen the range of ports (net.ipv4.ip_local_port_range on Linux)"
 	}
 	if d.streams <= streams {

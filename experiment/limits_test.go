@@ -7,6 +7,7 @@ import (
 
 	"fermata/internal/conf"
 	"fermata/spec"
+	"fermata/wire"
 )
 
 func demandFor(t *testing.T, settings ...string) demand {
@@ -79,7 +80,7 @@ func TestShortage(t *testing.T) {
 			}
 		}
 	}
-	if l := machineLimits(); l.files < 0 || l.ports < 0 {
+	if l := wire.MachineLimits(); l.Files < 0 || l.Ports < 0 {
 		t.Errorf("this machine has %+v", l)
 	}
 }

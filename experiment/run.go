@@ -68,7 +68,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if _, err := folder(o.Out, s.Name); err != nil {
 		return nil, err // before the server is asked anything
 	}
-	if short := machineLimits().shortage(demandOf(s, arrivals)); short != "" {
+	if short := limits(wire.MachineLimits()).shortage(demandOf(s, arrivals)); short != "" {
 		o.Say("%s", short)
 	}
 	right, err := check.Open(ctx, s.Check)

@@ -199,13 +199,13 @@ func (m *marker) end() {
 
 // room is how many streams this machine lets one process have.
 func room() int {
-	l := machineLimits()
+	l := limits(wire.MachineLimits())
 	n := int64(1 << 30)
-	if l.files > 0 {
-		n = min(n, l.files-2*ownFiles)
+	if l.Files > 0 {
+		n = min(n, l.Files-2*ownFiles)
 	}
-	if l.ports > 0 {
-		n = min(n, l.ports)
+	if l.Ports > 0 {
+		n = min(n, l.Ports)
 	}
 	return int(max(0, n))
 }

@@ -268,11 +268,8 @@ func (r *run) close(f *flight) {
 // count counts a request by its last try.
 func (r *run) count(f *flight) {
 	t := &f.trace
-	finished := r.tally.finished.Add(1)
-	failed := r.tally.failed.Load()
-	if t.Outcome != recording.OK && t.Outcome != recording.TruncatedByUs && t.Outcome != recording.NotSent {
-		failed = r.tally.failed.Add(1)
-	}
+	stopped := t.Outcome == recording.TruncatedByUs || t.Outcome == recording.NotSent && !t.NoRoom()
+	finished, failed := r.tally.close(t.Outcome != recording.OK && !stopped)
 	if finished >= fewest && float64(failed) > r.maxFailed*float64(finished) {
 		r.failed.Store(true)
 		r.stopSending(TooManyFailed)

@@ -175,10 +175,7 @@ func (r *run) converse(number int) {
 			return
 		}
 		f = r.ask(f)
-		free = r.clock.Now()
-		if end := f.trace.End; end.OK {
-			free = end.V
-		}
+		free = r.freed(f)
 	}
 }
 

@@ -158,7 +158,10 @@ func unanswered(r wire.Result) (recording.Outcome, string) {
 	var cert *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError
+	var noRoom *wire.ErrNoRoom
 	switch {
+	case errors.As(err, &noRoom): // nothing that a server did
+		return recording.NotSent, noRoom.Error()
 	case errors.Is(err, errTimeout), errors.Is(err, errSilent):
 		return recording.Timeout, err.Error()
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -34,6 +34,8 @@ func worthAnother(t *recording.Trace) bool {
 	switch t.Outcome {
 	case recording.Refused, recording.ConnectFailed:
 		return true
+	case recording.NotSent:
+		return t.NoRoom()
 	case recording.StreamCut:
 		return t.FirstToken() < 0
 	case recording.HTTPError:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -79,7 +80,7 @@ type run struct {
 	clock     wire.Clock
 	transport wire.Transport
 	hide      func(string) string
-	maxFailed float64
+	maxFailed float64 // share of requests; infinite where none is too many
 
 	ctx  context.Context
 	cut  context.CancelCauseFunc
@@ -293,11 +294,18 @@ func (r *run) user(number int) {
 		f := r.enter(p)
 		r.next.Unlock()
 		f = r.ask(f)
-		free = r.clock.Now()
-		if end := f.trace.End; end.OK {
-			free = end.V
-		}
+		free = r.freed(f)
 	}
+}
+
+// freed is when a user is free to go on. One for whose request this machine had no
+// room waits a moment: it would only be refused again.
+func (r *run) freed(f *flight) int64 {
+	at := f.trace.End.Or(r.clock.Now())
+	if f.trace.NoRoom() {
+		at += int64(thinkSlice)
+	}
+	return at
 }
 
 // think waits until a user is due, or nobody will ask again; false says that the
@@ -449,7 +457,7 @@ func (r *run) end() End {
 // share reads a share such as 50%; empty means never.
 func share(s string) (float64, error) {
 	if s == "" {
-		return 1, nil
+		return math.Inf(1), nil
 	}
 	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
 	if err != nil || !strings.HasSuffix(s, "%") || !(v >= 0 && v <= 100) {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"fermata/cost"
@@ -11,11 +12,32 @@ import (
 // A tally counts what is going on, for the live line and the instrument's own
 // series. Nothing in it is a metric.
 type tally struct {
-	due, waiting, sentAll, finished, failed, tokens atomic.Int64
-	measuredLeft                                    atomic.Int64 // measured requests due and not ended
-	early                                           atomic.Int64 // handed to the transport and not due yet
-	measuredDone                                    atomic.Int64
-	latenessMax                                     atomic.Int64 // since the last sample
+	due, waiting, sentAll, tokens atomic.Int64
+	measuredLeft                  atomic.Int64 // measured requests due and not ended
+	early                         atomic.Int64 // handed to the transport and not due yet
+	measuredDone                  atomic.Int64
+	latenessMax                   atomic.Int64 // since the last sample
+
+	mu               sync.Mutex // so that the two are of one moment
+	finished, failed int64
+}
+
+// close counts a request that has ended, and tells both sums.
+func (c *tally) close(failed bool) (finishedAll, failedAll int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finished++
+	if failed {
+		c.failed++
+	}
+	return c.finished, c.failed
+}
+
+// ended are the requests that have ended, and those of them that failed.
+func (c *tally) ended() (finished, failed int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished, c.failed
 }
 
 func (c *tally) late(lateness int64) {

@@ -49,9 +49,10 @@ func (r *run) live() Live {
 	c := &r.tally
 	l := Live{
 		TimeNs: r.clock.Now(), Due: c.due.Load(), Waiting: c.waiting.Load(), Sent: c.sentAll.Load(),
-		Finished: c.finished.Load(), Failed: c.failed.Load(), Tokens: c.tokens.Load(), MeasuredDone: c.measuredDone.Load(),
+		Tokens: c.tokens.Load(), MeasuredDone: c.measuredDone.Load(),
 		Unchecked: r.checks.waiting(),
 	}
+	l.Finished, l.Failed = c.ended()
 	if spent, ok := r.purse.spentSoFar(); ok {
 		l.Spent = &spent
 	}

@@ -197,7 +197,7 @@ func (e *evaluation) result(samples []recording.Sample) *Result {
 		r.Load.Precision = append(r.Load.Precision, aim.reached(&r.Metrics))
 	}
 	i := readSamples(samples)
-	i.judge(r, e.tally.unsent)
+	i.judge(r, e.tally)
 	r.Server = i.server(&r.Window)
 	e.drift(r)
 	e.remarks.warnings(r, e.tally, i, strings.Contains(e.meta.Interrupted, stoppedByFailures))

@@ -92,7 +92,7 @@ func most[T int64 | float64](a, b *T) *T {
 }
 
 // judge says how the instrument fared and whether it was the bottleneck.
-func (i *instrument) judge(r *Result, unsent int64) {
+func (i *instrument) judge(r *Result, y *tally) {
 	h := &r.Health
 	h.Reasons = []string{}
 	if i.seconds > 0 {
@@ -108,8 +108,11 @@ func (i *instrument) judge(r *Result, unsent int64) {
 		h.Reasons = append(h.Reasons, fmt.Sprintf("requests left late: percentile %g of lateness is %s", 100*p, human(late)))
 	}
 	i.judgeLag(r)
-	if l := r.Load; float64(unsent) > unsentOver*float64(l.Measured) && i.waiting == 0 && r.Run.Interrupted == "" {
-		h.Reasons = append(h.Reasons, fmt.Sprintf("%d of %d requests never left, and no limit held them back", unsent, l.Measured))
+	if y.noRoom > 0 {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("%d of %d requests were not sent, as this machine had no room for their connections", y.noRoom, y.measured))
+	}
+	if l := r.Load; float64(y.unsent) > unsentOver*float64(l.Measured) && i.waiting == 0 && r.Run.Interrupted == "" {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("%d of %d requests never left, and no limit held them back", y.unsent, l.Measured))
 	}
 	if i.lagDist == nil && i.birdDist == nil && float64(i.full) > cpuSeconds*float64(i.seconds) {
 		h.Reasons = append(h.Reasons, fmt.Sprintf("this process used over 90 %% of the cores in %d of %d seconds", i.full, i.seconds))

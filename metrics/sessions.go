@@ -21,8 +21,12 @@ func (s *sessions) see(t *recording.Trace) {
 		s.sum.Started++
 	}
 	switch t.Outcome {
-	case recording.OK, recording.TruncatedByUs, recording.NotSent, recording.Incomplete:
+	case recording.OK, recording.TruncatedByUs, recording.Incomplete:
 		return
+	case recording.NotSent:
+		if !t.NoRoom() {
+			return
+		}
 	}
 	if left := int64(t.Turns.V) - int64(t.Turn) - 1; left > 0 {
 		s.sum.EndedEarly++

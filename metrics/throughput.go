@@ -22,6 +22,8 @@ type tally struct {
 	retried           int64 // measured requests of several tries
 	earlierTries      int64 // of those, before the last
 	unsent            int64 // measured requests that never left, though no connection failed
+	noRoom            int64 // those for whose connection this machine had no room …
+	noRoomWhy         string
 	firstDue, lastEnd int64 // of measured requests
 	outcomes, finish  map[string]int64
 	failures          map[failureClass]*Failure
@@ -96,6 +98,10 @@ func (y *tally) countMeasured(a *answer) {
 	y.lastEnd = max(y.lastEnd, t.End.Or(t.Due))
 	if e2e, ok := a.e2e(); ok {
 		y.lastEnd = max(y.lastEnd, t.Due+e2e)
+	}
+	if t.NoRoom() {
+		y.noRoom++
+		y.noRoomWhy = cmp.Or(y.noRoomWhy, t.Error)
 	}
 	switch {
 	case t.Sent.OK, a.tried.sent.OK:
@@ -204,7 +210,7 @@ func (y *tally) failedRequests() int64 { return y.measured - y.outcomes[string(r
 
 // cutByUser are the requests that ended because somebody stopped the run.
 func (y *tally) cutByUser() int64 {
-	return y.outcomes[string(recording.TruncatedByUs)] + y.outcomes[string(recording.NotSent)]
+	return y.outcomes[string(recording.TruncatedByUs)] + y.outcomes[string(recording.NotSent)] - y.noRoom
 }
 
 func (y *tally) result(r *Result, measured int64) {

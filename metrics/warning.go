@@ -135,6 +135,10 @@ func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 		w.add("failures", fmt.Sprintf("%d of %d requests failed: %s", failed, y.measured, classes(r.Failures)),
 			"They count against every objective and as fluidity 0; distributions cover the requests that have the value and say how many are missing.")
 	}
+	if y.noRoom > 0 {
+		w.add("no_room", fmt.Sprintf("%d of %d requests were not sent: %s", y.noRoom, y.measured, y.noRoomWhy),
+			"That is a limit of this machine and says nothing about the server, which saw a gentler load than was asked for.")
+	}
 	if n := y.outcomes[truncated]; n > 0 {
 		w.add("truncated", fmt.Sprintf("%d answers were cut by their length limit in a run that expects answers to end by themselves", n),
 			"They count as failures. Raise the limit, or drop `expect: stop` if the length is the plan.")

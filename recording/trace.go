@@ -47,7 +47,7 @@ const (
 	StreamError   Outcome = "stream_error"    // an error inside the stream
 	BadStream     Outcome = "bad_stream"      // bytes that are not the protocol
 	TruncatedByUs Outcome = "truncated_by_us" // cut when the run was stopped
-	NotSent       Outcome = "not_sent"        // due, but the run was stopped before it left
+	NotSent       Outcome = "not_sent"        // due, but it never left: the run was stopped first, or this machine had no room
 	Incomplete    Outcome = "incomplete"      // the recorder died before the request ended
 )
 
@@ -194,6 +194,10 @@ const (
 	NoteExtraFinish    = "duplicate_finish"
 	NoteUsageFell      = "usage_fell" // a later cumulative usage was smaller
 )
+
+// NoRoom says that this machine had no room for the request's connection (no free
+// file descriptor, port or memory), so that it never left; Error says what it was.
+func (t *Trace) NoRoom() bool { return t.Outcome == NotSent && t.FailedAt == AtConnect }
 
 // FirstToken is the index of the first arrival that brought a token, or -1.
 func (t *Trace) FirstToken() int {

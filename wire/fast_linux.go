@@ -316,14 +316,4 @@ func (c *call) step() recording.Step {
 	return recording.AtMidStream
 }
 
-// An ErrNoRoom says that this machine had no room for a connection, so that the
-// request never left: no free file descriptor, port or memory.
-type ErrNoRoom struct{ Err error }
-
-// Error is what was missing.
-func (e *ErrNoRoom) Error() string { return e.Err.Error() }
-
-// Unwrap gives the system's error.
-func (e *ErrNoRoom) Unwrap() error { return e.Err }
-
 var errTooManyHeads = errors.New("too many interim responses")

@@ -42,6 +42,7 @@ func NewHTTP(clock Clock) *HTTP {
 
 func newHTTP(clock Clock, w ways) *HTTP {
 	h := &HTTP{clock: clock, stamps: stampsOf(false), socket: w.UnixSocket}
+	h.dialer.Control = leaveSpare
 	h.inner = &http.Transport{
 		Proxy:               w.proxy,
 		DialContext:         h.dial,
@@ -83,7 +84,7 @@ func (h *HTTP) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	}
 	c, err := h.dialer.DialContext(ctx, network, addr)
 	if err != nil {
-		return nil, err
+		return nil, orNoRoom(err)
 	}
 	n, err := newConn(c, h.clock, h.stamps, &h.meter)
 	if err != nil {

@@ -420,6 +420,10 @@ func (l *loop) connect(c *call, addr int) {
 	for {
 		a := &c.to.addrs[addr]
 		fd, _, errno := openSocket(a)
+		if errno == 0 && isSpare(fd) {
+			closeSocket(fd)
+			errno = unix.EMFILE
+		}
 		if errno == 0 {
 			l.attach(c, fd, addr)
 			return
@@ -432,20 +436,7 @@ func (l *loop) connect(c *call, addr int) {
 }
 
 func dialError(a *address, errno unix.Errno) error {
-	err := error(&net.OpError{Op: "dial", Net: "tcp", Addr: a.net, Err: os.NewSyscallError("connect", errno)})
-	if isNoRoom(errno) {
-		return &ErrNoRoom{err}
-	}
-	return err
-}
-
-// isNoRoom says that it was this machine that had no room for a connection.
-func isNoRoom(errno unix.Errno) bool {
-	switch errno {
-	case unix.EMFILE, unix.ENFILE, unix.EADDRNOTAVAIL, unix.ENOMEM, unix.ENOBUFS:
-		return true
-	}
-	return false
+	return orNoRoom(&net.OpError{Op: "dial", Net: "tcp", Addr: a.net, Err: os.NewSyscallError("connect", errno)})
 }
 
 // attach makes fd the connection of a call, and sends if it stands already.

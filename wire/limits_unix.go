@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package experiment
+package wire
 
 import "golang.org/x/sys/unix"
 
