@@ -114,8 +114,8 @@ func (r *Rig) client(ctx context.Context, t *Trial) (*Taken, error) {
 		err = json.NewDecoder(out).Decode(&taken)
 	}
 	in.Close()
-	if werr := cmd.Wait(); err == nil {
-		err = werr
+	if werr := cmd.Wait(); werr != nil {
+		err = werr // which says more than that it told nothing
 	}
 	switch {
 	case err != nil:

@@ -25,7 +25,8 @@ type chunkStep uint8
 
 const (
 	inSize      chunkStep = iota // digits of the size
-	inExtension                  // what follows them
+	inExtension                  // what follows a semicolon
+	inBlank                      // blanks after the size
 	sizeLF                       // the LF after the size
 	inData
 	dataCR // the CR after the data
@@ -82,7 +83,7 @@ var (
 // frame takes a byte that is no data.
 func (c *chunked) frame(b byte) error {
 	switch c.step {
-	case inSize, inExtension, sizeLF:
+	case inSize, inExtension, inBlank, sizeLF:
 		return c.size(b)
 	case dataCR:
 		if b != '\r' {
@@ -128,9 +129,11 @@ func (c *chunked) size(b byte) error {
 	}
 	digit, ok := hexDigit(b)
 	switch {
-	case ok && c.digit < 16:
+	case ok && c.digit < 16 && c.step == inSize:
 		c.left, c.digit = c.left<<4|uint64(digit), c.digit+1
-	case !ok && c.digit > 0 && (b == ';' || b == ' ' || b == '\t'):
+	case b == ' ' && c.digit > 0, b == '\t' && c.digit > 0:
+		c.step = inBlank
+	case b == ';' && c.digit > 0 && c.step == inSize:
 		c.step = inExtension
 	default:
 		return fmt.Errorf("%w: a bad size", errChunk)

@@ -2,8 +2,12 @@ package wire
 
 import (
 	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"fermata/recording"
+
+	"golang.org/x/sys/unix"
 )
 
 // A decoder tells the followers of a loop's calls what the loop has logged, in the
@@ -12,33 +16,28 @@ import (
 type decoder struct {
 	loop  *loop
 	slots slots
-	woken chan struct{}
-	over  chan struct{} // closed when the loop logs nothing more
+	bell  int         // rung by the loop without the runtime, which would queue the decoder behind it
+	over  atomic.Bool // the loop logs nothing more
 	done  chan struct{}
 }
 
 func newDecoder(l *loop) *decoder {
-	return &decoder{loop: l, woken: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{})}
+	return &decoder{loop: l, done: make(chan struct{})}
 }
 
 // wake has it look at the log. It never waits.
 func (d *decoder) wake() {
-	select {
-	case d.woken <- struct{}{}:
-	default: // it will look anyway
-	}
+	one := [8]byte{1}
+	unix.RawSyscall(unix.SYS_WRITE, uintptr(d.bell), uintptr(unsafe.Pointer(&one)), uintptr(len(one)))
 }
 
 func (d *decoder) run() {
 	defer close(d.done)
-	for {
-		select {
-		case <-d.woken:
-			d.loop.log.each(d.take)
-		case <-d.over:
-			d.loop.log.each(d.take)
-			return
-		}
+	var rings [8]byte
+	for over := false; !over; {
+		_, _ = unix.Read(d.bell, rings[:]) // an early return is followed by a look
+		over = d.over.Load()
+		d.loop.log.each(d.take)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 const lead = 50 * time.Millisecond
 
 // Fast is the transport of our own: HTTP/1.1 over plain TCP. Each of its event
-// loops has a thread to itself, on which it waits for due times, connects, sends,
+// loops takes a thread to itself, on which it waits for due times, connects, sends,
 // receives and undoes chunks; what it received goes into a log, and a decoder
 // beside it tells the followers.
 type Fast struct {
@@ -57,6 +57,7 @@ func newFast(clock Clock, loops int) (*Fast, error) {
 	// A loop never gives its place among the running back, so it gets one on top.
 	f.procs = runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(f.procs + loops)
+	warmThreads(f.procs + 2*loops + 2)
 	for _, l := range f.loops {
 		l.start()
 	}
@@ -77,7 +78,7 @@ func (f *Fast) Vitals() Vitals {
 // Timed implements Looped.
 func (f *Fast) Timed() (ns int64) {
 	for _, l := range f.loops {
-		ns += threadTime(int(l.thread.Load()))
+		ns += l.seat.timed.Load()
 	}
 	return ns
 }

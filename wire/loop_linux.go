@@ -22,24 +22,23 @@ const (
 	readsAtOnce = 8
 )
 
-// A loop is one thread that moves the bytes of its connections. Its methods run
-// on that thread but for start, post and close.
+// A loop is one goroutine that moves the bytes of its connections. Its methods run
+// on that but for start, post and close.
 //
 // A turn takes notes, sends what is due, reads every socket that has something,
 // and rests until the next sweep or due time. It rests although sockets may become
 // readable: the kernel stamps what arrives, so that reading every millisecond
 // costs a fifth of waking for each event and loses nothing.
 type loop struct {
-	clock    Clock
-	stamps   stamps
-	meter    *meter
-	longest  atomic.Int64 // turn, ns, since somebody asked
-	thread   atomic.Int32 // that it runs on
-	realtime bool         // that thread goes before all others
-	epoll    int
-	bell     int // rings the loop out of a rest
-	files    [2]unix.PollFd
-	active   atomic.Int64 // calls
+	clock   Clock
+	stamps  stamps
+	meter   *meter
+	longest atomic.Int64 // turn, ns, since somebody asked
+	seat    seat
+	epoll   int
+	bell    int // rings the loop out of a rest
+	files   [2]unix.PollFd
+	active  atomic.Int64 // calls
 
 	mu     sync.Mutex
 	notes  []note
@@ -127,6 +126,11 @@ func newLoop(clock Clock, s stamps, m *meter) (*loop, error) {
 		l.spin = spinNs
 	}
 	l.decoder = newDecoder(l)
+	if l.decoder.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		unix.Close(l.epoll)
+		unix.Close(l.bell)
+		return nil, fmt.Errorf("making an eventfd: %w", err)
+	}
 	return l, nil
 }
 
@@ -135,11 +139,10 @@ func (l *loop) start() {
 	go l.decoder.run()
 	go func() {
 		defer close(l.done)
-		runtime.LockOSThread() // and the thread ends with the loop
-		l.realtime = keepPunctual()
-		l.thread.Store(int32(unix.Gettid()))
 		l.run()
-		close(l.decoder.over)
+		l.seat.leave()
+		l.decoder.over.Store(true)
+		l.decoder.wake()
 	}()
 }
 
@@ -155,6 +158,7 @@ func (l *loop) close() {
 func (l *loop) shut() {
 	unix.Close(l.epoll)
 	unix.Close(l.bell)
+	unix.Close(l.decoder.bell)
 }
 
 // post leaves a note, and wakes the loop if it rests.
@@ -171,6 +175,7 @@ func (l *loop) post(n note) {
 
 func (l *loop) run() {
 	for !l.closing || l.busy > 0 {
+		l.seat.take()
 		l.turned = l.clock.Now()
 		if l.posted.Load() {
 			l.takeNotes()
@@ -339,10 +344,14 @@ func (l *loop) rest() {
 			for due <= until && now < due && due-now <= l.spin {
 				now = l.clock.Now()
 			}
-			if l.realtime && !rested { // else nobody else would ever run on this core
+			l.sendDue()
+			if l.seat.realtime && !rested { // else nobody else would ever run on this core
 				yield()
 			}
 			return
+		}
+		if left > 20_000 {
+			l.seat.step(now)
 		}
 		l.asleep.Store(true)
 		if !l.posted.Load() {

@@ -14,35 +14,8 @@ import (
 func putNative16(b []byte, v uint16) { binary.NativeEndian.PutUint16(b, v) }
 func putNative32(b []byte, v uint32) { binary.NativeEndian.PutUint32(b, v) }
 
-// keepPunctual asks the system, as far as anybody may, to run this thread soon
-// after it wakes: sleeps are 50 µs longer by default, and a short slice lets it go
-// first among threads that compute (Linux 6.12 and later). It says whether the
-// thread goes before all of those anyway.
-func keepPunctual() (realtime bool) {
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	attr, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		return false
-	}
-	if attr.Policy == unix.SCHED_NORMAL {
-		attr.Runtime = 100_000
-		_ = unix.SchedSetAttr(0, attr, 0)
-	}
-	return attr.Policy == unix.SCHED_FIFO || attr.Policy == unix.SCHED_RR
-}
-
 // yield lets others on this core run that may.
 func yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
-// threadTime is the processor time that a thread of this process has used, ns.
-func threadTime(id int) int64 {
-	const perThread, scheduled = 4, 2 // how the kernel makes a clock of a thread's number
-	var ts unix.Timespec
-	if id == 0 || unix.ClockGettime(int32(^id<<3|perThread|scheduled), &ts) != nil {
-		return 0
-	}
-	return ts.Nano()
-}
 
 // openSocket is a new socket, on its way to a; inProgress says that the
 // connection is not there yet.
