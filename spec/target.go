@@ -115,7 +115,7 @@ func publicURL(text string) string {
 	if q := u.Query(); len(q) > 0 {
 		changed := false
 		for name := range q {
-			if secretParameter(name) {
+			if isSecret(name) {
 				q[name], changed = []string{Removed}, true
 			}
 		}
@@ -149,63 +149,6 @@ func wasRemoved(u *url.URL) bool {
 		}
 	}
 	return false
-}
-
-// secretName guesses from a name that its value is a secret.
-func secretName(name string) bool {
-	name = strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
-	return name == "sig" || name == "auth" || name == "cookie" || slices.ContainsFunc(
-		[]string{"apikey", "secret", "passw", "authorization", "credential", "signature", "accesstoken", "authtoken", "setcookie"},
-		func(part string) bool { return strings.Contains(name, part) })
-}
-
-// secretParameter is secretName for headers and queries, where every key and
-// token is one; bodies have max_tokens and prompt_cache_key.
-func secretParameter(name string) bool {
-	lower := strings.ToLower(name)
-	return secretName(name) || strings.Contains(lower, "key") || strings.HasSuffix(lower, "token")
-}
-
-// withoutSecrets copies a value of a request's body, with Removed for the text
-// of fields that sound secret.
-func withoutSecrets(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		if v == nil {
-			return v
-		}
-		m := make(map[string]any, len(v))
-		for name, x := range v {
-			if _, text := x.(string); text && secretName(name) {
-				m[name] = Removed
-			} else {
-				m[name] = withoutSecrets(x)
-			}
-		}
-		return m
-	case []any:
-		s := make([]any, len(v))
-		for i, x := range v {
-			s[i] = withoutSecrets(x)
-		}
-		return s
-	}
-	return v
-}
-
-// lacksSecret says that withoutSecrets took something out of v.
-func lacksSecret(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, x := range v {
-			if lacksSecret(x) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, lacksSecret)
-	}
-	return v == Removed
 }
 
 // Credentials resolves the references of the target: the API key, empty where
@@ -270,25 +213,6 @@ func aroundPlaceholders(value string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return len(strings.TrimSpace(s)) < fewestSecret })
 }
 
-// bodySecrets are the texts of body fields that sound secret.
-func bodySecrets(v any) []string {
-	var found []string
-	switch v := v.(type) {
-	case map[string]any:
-		for name, x := range v {
-			if text, ok := x.(string); ok && secretName(name) && text != "" {
-				found = append(found, text)
-			}
-			found = append(found, bodySecrets(x)...)
-		}
-	case []any:
-		for _, x := range v {
-			found = append(found, bodySecrets(x)...)
-		}
-	}
-	return found
-}
-
 // Secrets are the texts that must not appear in any message or file: key and
 // headers as Credentials gave them, and what the URL holds. Longest first, so
 // that one that contains another is hidden whole.
@@ -326,13 +250,13 @@ func secretsOf(u *url.URL) []string {
 		secrets = append(secrets, secret, written)
 	}
 	for name, values := range u.Query() {
-		if secretParameter(name) {
+		if isSecret(name) {
 			secrets = append(secrets, values...)
 		}
 	}
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		name, written, _ := strings.Cut(pair, "=")
-		if name, err := url.QueryUnescape(name); err == nil && secretParameter(name) {
+		if name, err := url.QueryUnescape(name); err == nil && isSecret(name) {
 			secrets = append(secrets, written)
 		}
 	}
