@@ -111,3 +111,19 @@ func TestDataSetIsTold(t *testing.T) {
 		}
 	}
 }
+
+// Rounds through a data set are those of the requests that were due, however far
+// ahead of them bodies were made.
+func TestRoundsAreOfWhatWasDue(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(file, []byte("prompt_tokens,output_tokens\n"+strings.Repeat("10,3\n", 12)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done, rows, _ := ran(t, "{ttft: 1ms, gap: 1ms, tokens: max}", map[string]string{
+		"workload.dataset": file, "schedule.rate": "100", "schedule.requests": "30", "schedule.warmup": "0", "schedule.drain": "quiet",
+	})
+	if d := done.Result.DataSet; len(rows) != 30 || d == nil || d.Rounds != 2 {
+		t.Errorf("%d requests of 12 rows: %+v", len(rows), d)
+	}
+}

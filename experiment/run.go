@@ -98,7 +98,7 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := rounds(all); n > 0 {
+	if n := prompts.Rounds(end.Reached); n > 0 {
 		o.Say("the data set was started over %d times: its prompts were asked again", n)
 	}
 	if end.Closed {
@@ -301,7 +301,7 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	}
 	meta.WindowStart, meta.WindowEnd = recording.Some(end.WindowStart), recording.Some(end.WindowEnd)
 	meta.WindowWhy, meta.Interrupted = end.Why, end.Interrupted
-	if meta.DataSet, err = datasetFacts(all[0].prompts, rounds(all)); err != nil {
+	if meta.DataSet, err = datasetFacts(all[0].prompts, all[0].prompts.Rounds(end.Reached)); err != nil {
 		return end, unfinished(dir, err)
 	}
 	if err := errors.Join(rec.SetMeta(meta), rec.Close()); err != nil {

@@ -179,12 +179,3 @@ func promptsErr(all []*target) error {
 	}
 	return nil
 }
-
-// rounds is how often the data set was started over, at most: targets that have
-// prompts of their own go through it by themselves.
-func rounds(all []*target) (n int64) {
-	for _, t := range all {
-		n = max(n, t.prompts.Rounds())
-	}
-	return n
-}

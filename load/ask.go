@@ -276,12 +276,7 @@ func (r *run) count(f *flight) {
 	}
 	if t.Phase == recording.Measured {
 		r.tally.measuredDone.Add(1)
-		for {
-			old := r.lastEnd.Load()
-			if t.End.V <= old || r.lastEnd.CompareAndSwap(old, t.End.V) {
-				break
-			}
-		}
+		raise(&r.lastEnd, t.End.V)
 		r.tally.measuredLeft.Add(-1)
 	}
 }

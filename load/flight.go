@@ -53,6 +53,7 @@ func (r *run) exchange(f *flight) {
 // announce records that the request is due.
 func (f *flight) announce() {
 	f.run.tally.due.Add(1)
+	raise(&f.run.tally.reached, f.trace.Index+1)
 	_ = f.record.Begin(&f.trace)
 }
 

@@ -69,6 +69,7 @@ type End struct {
 	Interrupted            string // why the run was cut short; empty for a whole one
 	ByFailures             bool   // it was stopped by its failures
 	Closed                 bool   // the measured phase ended ahead of the schedule
+	Reached                int64  // how far into the workload it came: all requests that were due are among its first so many
 	Live                   Live
 }
 
@@ -432,7 +433,7 @@ func (r *run) err() error {
 }
 
 func (r *run) end() End {
-	e := End{Live: r.live(), ByFailures: r.failed.Load()}
+	e := End{Live: r.live(), ByFailures: r.failed.Load(), Reached: r.tally.reached.Load()}
 	start, end, known := r.times.Window()
 	e.WindowStart, e.WindowEnd = start, end
 	e.Why = "the next request was due"

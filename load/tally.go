@@ -16,6 +16,7 @@ type tally struct {
 	measuredLeft                  atomic.Int64 // measured requests due and not ended
 	early                         atomic.Int64 // handed to the transport and not due yet
 	measuredDone                  atomic.Int64
+	reached                       atomic.Int64 // 1 + the highest index that was due
 	latenessMax                   atomic.Int64 // since the last sample
 
 	mu               sync.Mutex // so that the two are of one moment
@@ -40,12 +41,11 @@ func (c *tally) ended() (finished, failed int64) {
 	return c.finished, c.failed
 }
 
-func (c *tally) late(lateness int64) {
-	for {
-		old := c.latenessMax.Load()
-		if lateness <= old || c.latenessMax.CompareAndSwap(old, lateness) {
-			return
-		}
+func (c *tally) late(lateness int64) { raise(&c.latenessMax, lateness) }
+
+// raise makes v at least so much.
+func raise(v *atomic.Int64, least int64) {
+	for old := v.Load(); least > old && !v.CompareAndSwap(old, least); old = v.Load() {
 	}
 }
 

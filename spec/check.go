@@ -16,6 +16,7 @@ import (
 	"fermata/metrics"
 	"fermata/schedule"
 	"fermata/wire"
+	"fermata/workload"
 )
 
 // zeros finds zeros that somebody wrote where 0 is the sign that nothing was
@@ -93,14 +94,6 @@ func (r *Run) reportJudging(doc *conf.Doc) {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// bodyIsOurs says why fields of a request's body are not the run file's to set.
-var bodyIsOurs = map[string]string{
-	"model":    "name it under target.model",
-	"messages": "what is asked is the workload's to say",
-	"prompt":   "what is asked is the workload's to say",
-	"stream":   "without a stream no token has a time",
-}
-
 func (t *Target) check() []conf.Problem {
 	var found problems
 	u, err := parseURL(t.URL)
@@ -129,9 +122,9 @@ func (t *Target) check() []conf.Problem {
 	if t.APIKeyEnv != "" && t.APIKeyFile != "" {
 		found.add("api_key_file", "is given together with api_key_env; give one of them")
 	}
-	for _, name := range []string{"model", "messages", "prompt", "stream"} {
-		if _, ok := t.Body[name]; ok {
-			found.add("body."+name, "cannot be given: %s", bodyIsOurs[name])
+	for _, name := range slices.Sorted(maps.Keys(t.Body)) {
+		if why := workload.Decided(name); why != "" {
+			found.add("body."+name, "cannot be given: %s", why)
 		}
 	}
 	if lacksSecret(t.Body) {

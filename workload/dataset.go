@@ -117,7 +117,7 @@ func (d *dataset) objects(o Options) func(element) error {
 	d.shape = o.Format
 	return func(e element) error {
 		if e.err != nil {
-			return d.bad(o, "line", e.line, e.err)
+			return d.bad(o, e.bad(e.err))
 		}
 		if d.parse == nil {
 			if d.shape == "" {
@@ -125,7 +125,7 @@ func (d *dataset) objects(o Options) func(element) error {
 					// A first line that is broken decides nothing.
 					if _, err := parseOwn(e.data); err != nil {
 						d.shape = ""
-						return d.bad(o, "line", e.line, err)
+						return d.bad(o, e.bad(err))
 					}
 				}
 			}
@@ -135,7 +135,7 @@ func (d *dataset) objects(o Options) func(element) error {
 		}
 		it, err := d.parse(e.data)
 		if err != nil {
-			return d.bad(o, "line", e.line, err)
+			return d.bad(o, e.bad(err))
 		}
 		return d.take(o, &t, it, placeOf(e), e.line)
 	}
@@ -166,15 +166,14 @@ func (d *dataset) lines(o Options) func(element) error {
 			it, err = columns.parse(e.data)
 		}
 		if err != nil {
-			return d.bad(o, "line", e.line, err)
+			return d.bad(o, e.bad(err))
 		}
 		return d.take(o, &t, it, 0, e.line)
 	}
 }
 
 // bad counts a row that cannot be read, or ends the reading.
-func (d *dataset) bad(o Options, unit string, n int64, err error) error {
-	err = fmt.Errorf("%s %d: %w", unit, n, err)
+func (d *dataset) bad(o Options, err error) error {
 	if !o.SkipBad {
 		return err
 	}

@@ -142,6 +142,9 @@ func TestFormatErrors(t *testing.T) {
 		{"[\n" + share + ",\n{\"conversations\":[\n", "", "line 3: the object that begins here is never closed"},
 		{"[\n" + share + ",\n\n", "", "line 4: the file ends before the array's closing ]"},
 		{"[\n" + share + ",\n  oops\n]", "", "line 3: invalid character 'o'"},
+		{"[" + share + `,{"id":"k17","conversations":7}]`, "", `line 1: conversations must be a list, not number (row 2, id "k17")`},
+		{"[" + share + "," + share + `,{"conversations":7}]`, "", `line 1: conversations must be a list, not number (row 3)`},
+		{"[" + share + `,{"id": "k18", "conversations":[`, "", `line 1: the object that begins here is never closed (row 2, id "k18")`},
 		{"\x1f\x8b\x08\x00", "", "it is compressed; unpack it first"},
 		{"PAR1PAR1", "", "opening it as Parquet: "},
 	} {
@@ -169,6 +172,7 @@ func TestSkipBad(t *testing.T) {
 		{`[{"conversations":[{"from":"human","value":"a"}]},` + "\n" + `{"conversations":{}},{"conversations":[{"from":"human","value":"b"}]}]`, 2, 1, "line 2: conversations must be a list, not object"},
 		{good + `{"prompt":"b","at_s":1}` + "\n" + good, 2, 1, "line 2 has at_s and line 1 has none"},
 		{good + good, 2, 0, ""},
+		{good + `{"prompt":"b","body":{"model":"other"}}` + "\n" + good, 2, 1, "line 2: body.model cannot be given: name it under target.model"},
 	} {
 		path := write(t, c.text)
 		w := mustOpen(t, Options{Dataset: path, SkipBad: true}, 1)
@@ -251,5 +255,22 @@ func TestUnclosedQuote(t *testing.T) {
 	}
 	if w := mustOpen(t, Options{Dataset: path, SkipBad: true}, 1); w.Rows() != 2 || w.Skipped().Bad != 1 {
 		t.Errorf("%d rows, %+v", w.Rows(), w.Skipped())
+	}
+}
+
+// A row cannot override what the run decides; anything else of a body it may set.
+func TestRowsOverrideNothing(t *testing.T) {
+	for field, want := range map[string]string{
+		"model": "target.model", "stream": "no token has a time", "messages": "the workload's", "prompt": "the workload's",
+		"max_tokens": "output_tokens", "max_completion_tokens": "output_tokens",
+	} {
+		_, err := Open(Options{Dataset: write(t, `{"prompt":"a"}`+"\n"+`{"prompt":"b","body":{"top_p":1,"`+field+`":1}}`)}, 1)
+		if err == nil || !strings.Contains(err.Error(), "line 2: body."+field+" cannot be given: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	w := mustOpen(t, Options{Dataset: write(t, `{"prompt":"b","body":{"top_p":1,"stop":["x"],"min_tokens":2}}`)}, 1)
+	if q := mustAt(t, w, 0, 0, 0); len(q.Params) != 3 {
+		t.Errorf("%v", q.Params)
 	}
 }

@@ -25,6 +25,20 @@ type Request struct {
 	Tags   map[string]string
 }
 
+// Decided says why a field of a request's body is nobody's to set beside the run's
+// own, such as "without a stream no token has a time"; empty for all others.
+func Decided(field string) string { return decided[field] }
+
+var decided = map[string]string{
+	"model":    "name it under target.model",
+	"messages": "what is asked is the workload's to say",
+	"prompt":   "what is asked is the workload's to say",
+	"stream":   "without a stream no token has a time",
+}
+
+// limits are fields by which a row would have another length than it says.
+var limits = []string{"max_tokens", "max_completion_tokens"}
+
 // Options say what to ask. The zero value asks for 512 tokens in and 128 out.
 type Options struct {
 	Input        Lengths `yaml:"input"`         // intended prompt tokens of synthetic prompts; default 512

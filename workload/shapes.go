@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -148,8 +150,15 @@ func parseOwn(line []byte) (item, error) {
 	it.param("tools", r.Tools)
 	it.param("tool_choice", r.ToolChoice)
 	it.param("response_format", r.ResponseFormat)
-	for name, value := range r.Body {
-		it.param(name, value)
+	for _, name := range slices.Sorted(maps.Keys(r.Body)) {
+		why := Decided(name)
+		if slices.Contains(limits, name) {
+			why = "give the row's output_tokens"
+		}
+		if why != "" {
+			return item{}, fmt.Errorf("body.%s cannot be given: %s", name, why)
+		}
+		it.param(name, r.Body[name])
 	}
 	if len(r.Messages) > 0 {
 		it.messages = r.Messages

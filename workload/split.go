@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 )
 
 // elementMax bounds one line, or one element of an array: its size has 24 bits
@@ -18,8 +19,38 @@ var errLong = fmt.Errorf("longer than %d bytes", elementMax)
 type element struct {
 	offset int64
 	line   int64 // from 1; of Parquet, the row
+	row    int64 // of an array, from 1; 0 elsewhere
 	data   []byte
-	err    error // it cannot be read at all; data is empty
+	err    error  // it cannot be read at all; data is empty
+	id     string // that such a row begins with
+}
+
+// bad says where in the file it is that err was found: a line of an array may hold
+// all of its rows, so that the row and its id are said too.
+func (e *element) bad(err error) error {
+	err = fmt.Errorf("line %d: %w", e.line, err)
+	if e.row == 0 {
+		return err
+	}
+	id := e.id
+	if id == "" {
+		id = idOf(e.data)
+	}
+	if id != "" {
+		return fmt.Errorf("%w (row %d, id %q)", err, e.row, id)
+	}
+	return fmt.Errorf("%w (row %d)", err, e.row)
+}
+
+var idPattern = regexp.MustCompile(`"(?:id|conversation_id|question_id)"\s*:\s*"?([^"\\,}\s]{1,80})`)
+
+// idOf is the id that a row begins with, which need not be good JSON; empty for
+// none.
+func idOf(data []byte) string {
+	if m := idPattern.FindSubmatch(data[:min(len(data), 256)]); m != nil {
+		return string(m[1])
+	}
+	return ""
 }
 
 // splitLines calls each for every line that is not blank, until it fails. The
@@ -73,6 +104,7 @@ func splitLines(r io.Reader, each func(element) error) error {
 // than commas is an element that cannot be read.
 func splitArray(r io.Reader, each func(element) error) error {
 	s := &arraySplitter{in: bufio.NewReaderSize(r, 1<<16), line: 1}
+	row := int64(0)
 	for {
 		c, err := s.next()
 		if err != nil {
@@ -98,6 +130,8 @@ func splitArray(r io.Reader, each func(element) error) error {
 		if err != nil {
 			return err
 		}
+		row++
+		e.row = row
 		if bad := each(e); bad != nil || end {
 			return bad
 		}
@@ -157,14 +191,14 @@ func (s *arraySplitter) element(c byte) (e element, end bool, err error) {
 			}
 		}
 		if c, err = s.next(); err == io.EOF {
-			e.err = errors.New("the object that begins here is never closed")
+			e.err, e.id = errors.New("the object that begins here is never closed"), idOf(s.buf)
 			return e, true, nil
 		} else if err != nil {
 			return e, true, fmt.Errorf("line %d: %w", s.line, err)
 		}
 	}
 	if len(s.buf) > elementMax {
-		e.err = errLong
+		e.err, e.id = errLong, idOf(s.buf)
 		return e, false, nil
 	}
 	e.data = s.buf

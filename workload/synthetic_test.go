@@ -77,8 +77,8 @@ func TestSyntheticLengths(t *testing.T) {
 	if q := mustAt(t, w, 7, 99, 9); q.PromptTokens != 99 || q.OutputTokens != 9 {
 		t.Errorf("a schedule's lengths 99 and 9 became %d and %d", q.PromptTokens, q.OutputTokens)
 	}
-	if w.Rows() != 0 || w.Rounds() != 0 {
-		t.Errorf("synthetic prompts have %d rows, %d rounds", w.Rows(), w.Rounds())
+	if w.Rows() != 0 || w.Rounds(8) != 0 {
+		t.Errorf("synthetic prompts have %d rows, %d rounds", w.Rows(), w.Rounds(8))
 	}
 	if _, ok := w.Times(); ok {
 		t.Error("synthetic prompts have times")

@@ -124,17 +124,16 @@ func (o *Options) checkFilters(wrong func(path, format string, args ...any)) {
 	}
 }
 
-// A Workload gives requests by their index. At, Rounds and Err may be called
+// A Workload gives requests by their index. At and Err may be called
 // from many goroutines at once. Open makes one.
 type Workload struct {
 	options   Options
 	drawer    *drawer
-	synthetic *synthetic   // of a data set with texts, only for probes
-	data      *dataset     // nil without one
-	mixture   *mixture     // of made-up conversations with requests that stand alone; nil without one
-	typical   pair         // median lengths of synthetic prompts and their answers
-	cut       Cut          // of drawn lengths
-	asked     atomic.Int64 // 1 + the highest index asked for
+	synthetic *synthetic // of a data set with texts, only for probes
+	data      *dataset   // nil without one
+	mixture   *mixture   // of made-up conversations with requests that stand alone; nil without one
+	typical   pair       // median lengths of synthetic prompts and their answers
+	cut       Cut        // of drawn lengths
 	failed    atomic.Pointer[error]
 }
 
@@ -226,12 +225,6 @@ func (w *Workload) shape(index int64, promptTokens, outputTokens int32) (q Reque
 		w.failed.CompareAndSwap(nil, &err)
 		return q, it, false
 	}
-	for {
-		asked := w.asked.Load()
-		if index < asked || w.asked.CompareAndSwap(asked, index+1) {
-			break
-		}
-	}
 	q = Request{
 		ID: index, Session: it.session, Think: it.think, Thinks: it.thinks, Prompt: it.prompt, Messages: it.messages, Params: it.params,
 		PromptTokens: firstOf(it.promptTokens, promptTokens),
@@ -321,11 +314,12 @@ func (w *Workload) Rows() int64 {
 	return int64(w.data.rows())
 }
 
-// Rounds is how often the data set was started over so far: 0 as long as no
-// row was asked twice. A prefix cache may answer one that was.
-func (w *Workload) Rounds() int64 {
-	if asked := w.asked.Load(); asked > 0 {
-		return (asked - 1) / w.Rows()
+// Rounds is how often the data set was started over for that many requests from
+// the first: 0 as long as no row was asked twice. A prefix cache may answer one
+// that was.
+func (w *Workload) Rounds(requests int64) int64 {
+	if rows := w.Rows(); rows > 0 && requests > 0 {
+		return (requests - 1) / rows
 	}
 	return 0
 }

@@ -66,23 +66,19 @@ func TestDataSet(t *testing.T) {
 func TestRoundsAndOnce(t *testing.T) {
 	path := write(t, small)
 	w := mustOpen(t, Options{Dataset: path}, 1)
-	if w.Rounds() != 0 {
-		t.Errorf("%d rounds before the first request", w.Rounds())
-	}
-	for _, c := range []struct{ index, rounds int64 }{{0, 0}, {2, 0}, {1, 0}, {3, 1}, {5, 1}, {0, 1}, {6, 2}, {5, 2}} {
-		mustAt(t, w, c.index, 0, 0)
-		if got := w.Rounds(); got != c.rounds {
-			t.Errorf("after request %d: %d rounds, want %d", c.index, got, c.rounds)
+	for _, c := range []struct{ requests, rounds int64 }{{0, 0}, {1, 0}, {3, 0}, {4, 1}, {6, 1}, {7, 2}, {30, 9}} {
+		if got := w.Rounds(c.requests); got != c.rounds {
+			t.Errorf("%d requests: %d rounds, want %d", c.requests, got, c.rounds)
 		}
+	}
+	if got := mustAt(t, w, 4, 0, 0).Prompt; got != mustAt(t, w, 1, 0, 0).Prompt {
+		t.Errorf("request 4 of 3 rows is %q", got)
 	}
 	w = mustOpen(t, Options{Dataset: path, Once: true}, 1)
 	for i := range int64(6) {
 		if _, ok := w.At(i, 0, 0); ok != (i < 3) {
 			t.Errorf("request %d of 3, once: %v", i, ok)
 		}
-	}
-	if w.Rounds() != 0 {
-		t.Errorf("%d rounds, once", w.Rounds())
 	}
 }
 
