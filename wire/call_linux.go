@@ -40,7 +40,7 @@ func (l *loop) tellSent(c *call, now bool) bool {
 		return true
 	}
 	at := c.last
-	if l.stamps.transmit && c.wrote == c.length() {
+	if l.stamps.transmit && c.wrote == c.length {
 		wall, ok := l.move.transmitted(c.link.fd, c.link.sent-1)
 		sent := wall - l.ahead
 		switch {
@@ -251,7 +251,7 @@ func (l *loop) takeBody(c *call, b *block, e *entry, body []byte, from int, exac
 		l.fail(c, err)
 	case over:
 		c.result.End = c.stamp.At
-		l.release(c, keep && !more && c.frame.keep && c.wrote == c.length())
+		l.release(c, keep && !more && c.frame.keep && c.wrote == c.length)
 		l.finish(c)
 	}
 }
@@ -333,7 +333,7 @@ func (l *loop) cut(c *call, cause error) {
 // fail ends a call that did not go well.
 func (l *loop) fail(c *call, err error) {
 	c.result.Step, c.result.Err, c.result.End = c.step(), err, l.clock.Now()
-	if c.wrote == c.length() && c.link != nil {
+	if c.wrote == c.length && c.link != nil {
 		l.tellSent(c, true)
 	}
 	if c.state < bodied {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type Fast struct {
 
 	mu     sync.Mutex
 	places map[string]*place
+	drafts sync.Pool // of heads
 }
 
 // newFast is a Fast with so many loops; 0 means one for every two cores, as
@@ -44,6 +46,7 @@ func newFast(clock Clock, loops int) (*Fast, error) {
 		loops = max(1, runtime.NumCPU()/2)
 	}
 	f := &Fast{clock: clock, stamps: stampsOf(false), places: map[string]*place{}}
+	f.drafts.New = func() any { return new([]byte) }
 	for range loops {
 		l, err := newLoop(clock, f.stamps, &f.meter)
 		if err != nil {
@@ -132,12 +135,22 @@ func (f *Fast) Start(req *Request, follower Follower) Call {
 	to, err := f.place(req.URL)
 	if err == nil {
 		c.to = to.peer
-		c.head, err = appendHead(make([]byte, 0, 512), req, to.uri, to.host)
+		c.head, err = f.headOf(req, to)
+		c.length = len(c.head) + len(c.body)
 	}
 	c.unfit = err
 	l.active.Add(1)
 	l.post(note{what: startCall, call: c})
 	return c
+}
+
+// headOf is a request's head, no longer than it must be: many wait at once.
+func (f *Fast) headOf(req *Request, to *place) ([]byte, error) {
+	draft := f.drafts.Get().(*[]byte)
+	defer f.drafts.Put(draft)
+	var err error
+	*draft, err = appendHead((*draft)[:0], req, to.uri, to.host)
+	return bytes.Clone(*draft), err
 }
 
 // quietest is the loop with the fewest requests under way, so that as few
@@ -251,8 +264,9 @@ type call struct {
 	loop     *loop
 	follower Follower
 	to       *peer
-	head     []byte
+	head     []byte // both nil once they cannot be wanted again
 	body     []byte
+	length   int   // of both
 	due      int64 // at once if past
 	made     int64
 	unfit    error // why it cannot even be written down
@@ -300,9 +314,6 @@ func (c *call) Cut(cause error) {
 		c.loop.post(note{what: cutCall, call: c, err: cause})
 	}
 }
-
-// length is how many bytes go out.
-func (c *call) length() int { return len(c.head) + len(c.body) }
 
 // step is how far it came.
 func (c *call) step() recording.Step {

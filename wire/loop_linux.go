@@ -34,6 +34,7 @@ type loop struct {
 	stamps  stamps
 	meter   *meter
 	longest atomic.Int64 // turn, ns, since somebody asked
+	opened  atomic.Int64 // connections, ever
 	seat    seat
 	epoll   int
 	bell    int // rings the loop out of a rest
@@ -454,6 +455,7 @@ func (l *loop) attach(c *call, fd, addr int) {
 	k.fd, k.peer, k.addr, k.call, c.link = fd, c.to, addr, c, k
 	l.busy++
 	l.opening++
+	l.opened.Add(1)
 	if l.stamps.receive {
 		_ = askForStamps(fd, l.stamps.transmit) // without them stamps are user time
 	}
@@ -519,7 +521,7 @@ func (l *loop) serve(k *link, events uint32) {
 		}
 		return
 	}
-	if c.wrote < c.length() && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+	if c.wrote < c.length && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		l.push(k)
 		if k.call != c {
 			return
@@ -533,7 +535,7 @@ func (l *loop) serve(k *link, events uint32) {
 // push sends what the socket takes.
 func (l *loop) push(k *link) {
 	c := k.call
-	for c.wrote < c.length() {
+	for c.wrote < c.length {
 		before := l.clock.Now()
 		n, errno := l.move.send(k.fd, c.head, c.body, c.wrote)
 		switch {
@@ -555,6 +557,9 @@ func (l *loop) push(k *link) {
 	}
 	if c.state == sending {
 		c.state = hearing
+	}
+	if !k.kept { // else they may have to go out once more
+		c.head, c.body = nil, nil
 	}
 	if !l.tellSent(c, false) {
 		l.unsure = append(l.unsure, c)

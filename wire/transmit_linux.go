@@ -91,7 +91,6 @@ type segments struct {
 	reads   uint32 // since the count of segments was last looked at, each of which emptied the queue
 	seen    uint32 // segments at that look
 	unknown bool   // which read brought which of them
-	info    unix.TCPInfo
 }
 
 // note takes a read of n bytes.
@@ -104,19 +103,20 @@ func (s *segments) note(n int, drained bool) {
 // single says that the read noted last, and each other since the look before, was
 // one segment. It costs a system call.
 func (s *segments) single(fd uintptr) bool {
-	size := uint32(unsafe.Sizeof(s.info))
+	var info unix.TCPInfo
+	size := uint32(unsafe.Sizeof(info))
 	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_INFO,
-		uintptr(unsafe.Pointer(&s.info)), uintptr(unsafe.Pointer(&size)), 0)
-	if errno != 0 || uintptr(size) < unsafe.Offsetof(s.info.Data_segs_in)+unsafe.Sizeof(s.info.Data_segs_in) {
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 || uintptr(size) < unsafe.Offsetof(info.Data_segs_in)+unsafe.Sizeof(info.Data_segs_in) {
 		s.unknown = true
 		return false
 	}
 	// More came since the read: of which read are the segments?
-	if s.info.Bytes_received != s.read {
+	if info.Bytes_received != s.read {
 		s.unknown = true
 		return false
 	}
-	one := !s.unknown && s.info.Data_segs_in-s.seen == s.reads
-	s.seen, s.reads, s.unknown = s.info.Data_segs_in, 0, false
+	one := !s.unknown && info.Data_segs_in-s.seen == s.reads
+	s.seen, s.reads, s.unknown = info.Data_segs_in, 0, false
 	return one
 }

@@ -1,0 +1,314 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"fermata/recording"
+
+	"golang.org/x/sys/unix"
+)
+
+func newTestFast(t *testing.T, clock Clock) *Fast {
+	t.Helper()
+	f, err := newFast(clock, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// A counter is a follower that keeps nothing but numbers.
+type counter struct {
+	due, sent, heads, pieces, bytes int
+	result                          Result
+	over                            chan struct{}
+}
+
+func (c *counter) Due() error                               { c.due++; return nil }
+func (c *counter) Sent(int64, recording.Maybe[int64]) error { c.sent++; return nil }
+func (c *counter) Head(int, http.Header, Stamp) error       { c.heads++; return nil }
+func (c *counter) Data(b []byte, _ Stamp) error             { c.pieces++; c.bytes += len(b); return nil }
+func (c *counter) End(r Result)                             { c.result = r; close(c.over) }
+
+// Events cost no allocation: neither the loop's nor the decoder's.
+func TestEventsAllocateNothing(t *testing.T) {
+	const streams, events = 20, 2000
+	event := []byte("a\r\ndata: abc\n\r\n1\r\n\n\r\n")
+	begin, finish := make(chan struct{}), make(chan struct{})
+	var ready sync.WaitGroup
+	ready.Add(streams)
+	s := play(t, func(_ int, c *playing) {
+		if !c.request() {
+			return
+		}
+		c.say(stream)
+		for i := range events {
+			if i == 100 { // by then every pool is filled
+				ready.Done()
+				<-begin
+			}
+			if _, err := c.Write(event); err != nil {
+				return
+			}
+			if i%50 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		<-finish
+		c.say(last)
+	})
+	f := newTestFast(t, NewClock())
+	var all []*counter
+	for range streams {
+		c := &counter{over: make(chan struct{})}
+		all = append(all, c)
+		f.Start(post("http://"+s.Addr().String(), "q"), c)
+	}
+	ready.Wait()
+	time.Sleep(50 * time.Millisecond)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	close(begin)
+	time.Sleep(300 * time.Millisecond)
+	runtime.ReadMemStats(&after)
+	close(finish)
+	got := 0
+	for _, c := range all {
+		<-c.over
+		got += c.bytes
+		if c.result.Err != nil || c.bytes != events*len("data: abc\n\n") || c.due != 1 || c.sent != 1 || c.heads != 1 {
+			t.Errorf("%+v", c)
+		}
+	}
+	// What else runs in this process allocates now and then: its timers, the blocks
+	// of the log while they are not yet as many as a busy machine needs.
+	n := after.Mallocs - before.Mallocs
+	t.Logf("%d allocations in %d events", n, streams*(events-100))
+	if n > streams*(events-100)/100 {
+		t.Errorf("%d allocations in %d events", n, streams*(events-100))
+	}
+}
+
+// A stream that waits costs less than a KiB of this process's memory.
+func TestStreamsAreSmall(t *testing.T) {
+	const streams = 2000
+	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}) // the system connects without us
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	f := newTestFast(t, NewClock())
+	url := "http://" + ln.Addr().String() + "/v1/chat/completions"
+	body := []byte(`{"model": "m"}`)
+	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer key"}}
+	shared := &Request{Method: http.MethodPost, URL: url, Header: header, Body: body}
+	use := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	followers := make([]counter, streams)
+	calls := make([]Call, streams)
+	before := use()
+	for i := range calls {
+		followers[i].over = make(chan struct{})
+		calls[i] = f.Start(shared, &followers[i])
+	}
+	for f.loops[0].opened.Load() < streams {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // the decoder's turn
+	log := f.loops[0].log
+	log.mu.Lock()
+	blocks := uint64(0) // besides the first
+	for b := log.free; b != nil; b = b.next.Load() {
+		blocks++
+	}
+	log.mu.Unlock()
+	took := use() - before - streams*96 - blocks*uint64(unsafe.Sizeof(block{})) // the channels are ours
+	t.Logf("%d bytes a stream besides %d blocks of the log", took/streams, blocks)
+	if took/streams > 1024 {
+		t.Errorf("%d bytes a stream", took/streams)
+	}
+	enough := errors.New("enough")
+	for i := range calls {
+		calls[i].Cut(enough)
+	}
+	for i := range followers {
+		<-followers[i].over
+		if r := followers[i].result; !errors.Is(r.Err, enough) {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+// A request leaves when it is due, not before; the kernel says when.
+func TestDueTimes(t *testing.T) {
+	s := play(t, func(_ int, c *playing) {
+		for c.request() {
+			c.say(stream + chunk("data: a\n\n") + last)
+		}
+	})
+	clock := NewClock()
+	f := newTestFast(t, clock)
+	var all []*counter
+	base := clock.Now() + int64(20*time.Millisecond)
+	for _, i := range []int64{5, 3, 4, 0, 2, 1} { // in any order
+		c := &counter{over: make(chan struct{})}
+		all = append(all, c)
+		req := post("http://"+s.Addr().String(), "q")
+		req.Due = base + i*int64(3*time.Millisecond)
+		f.Start(req, c)
+		defer func() {
+			if r := c.result; r.Err != nil || r.Sent.V < req.Due {
+				t.Errorf("due at %d: %+v", req.Due, r)
+			}
+		}()
+	}
+	for _, c := range all {
+		<-c.over
+	}
+}
+
+// What is not due when the transport is halted leaves no trace; what was goes on.
+func TestHalt(t *testing.T) {
+	release := make(chan struct{})
+	s := play(t, func(_ int, c *playing) {
+		if c.request() {
+			<-release
+			c.say(stream + chunk("data: a\n\n") + last)
+		}
+	})
+	clock := NewClock()
+	f := newTestFast(t, clock)
+	now, later := &counter{over: make(chan struct{})}, &counter{over: make(chan struct{})}
+	f.Start(post("http://"+s.Addr().String(), "q"), now)
+	req := post("http://"+s.Addr().String(), "q")
+	req.Due = clock.Now() + int64(time.Hour)
+	f.Start(req, later)
+	f.Halt()
+	<-later.over
+	if !errors.Is(later.result.Err, ErrWithdrawn) || later.due != 0 {
+		t.Errorf("%+v", later)
+	}
+	close(release)
+	<-now.over
+	if now.result.Err != nil || now.due != 1 {
+		t.Errorf("%+v", now)
+	}
+	tail := &counter{over: make(chan struct{})}
+	f.Start(req, tail)
+	if <-tail.over; !errors.Is(tail.result.Err, ErrWithdrawn) {
+		t.Errorf("%+v", tail)
+	}
+}
+
+// A follower that has heard enough ends its request, and hears nothing more.
+func TestFollowerStops(t *testing.T) {
+	s := play(t, func(_ int, c *playing) {
+		c.request()
+		c.say(stream)
+		for c.SetWriteDeadline(time.Now().Add(5*time.Second)) == nil {
+			if _, err := io.WriteString(c, chunk("data: a\n\n")); err != nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	f := newTestFast(t, NewClock())
+	enough := errors.New("enough")
+	got := &heard{fail: enough}
+	if r := f.Exchange(t.Context(), post("http://"+s.Addr().String(), "q"), got); !errors.Is(r.Err, enough) || len(got.data) != 1 || r.Step != recording.AtMidStream {
+		t.Errorf("%+v, %d pieces", r, len(got.data))
+	}
+}
+
+// Without a free file descriptor a request never leaves, and says why.
+func TestNoDescriptor(t *testing.T) {
+	s := play(t, func(_ int, c *playing) { c.request() })
+	f := newTestFast(t, NewClock())
+	if r := f.Exchange(t.Context(), post("http://"+s.Addr().String(), "q"), &heard{}); r.Step != recording.AtHeaders {
+		t.Fatal(r.Step, r.Err)
+	}
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	next, err := unix.Dup(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(next)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(next), Max: was.Max}); err != nil {
+		t.Skip(err)
+	}
+	r := f.Exchange(t.Context(), post("http://"+s.Addr().String(), "q"), &heard{})
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	var lack *ErrNoRoom
+	if !errors.As(r.Err, &lack) || r.Step != recording.AtConnect || r.Sent.OK {
+		t.Errorf("%q at %q, sent %v", r.Err, r.Step, r.Sent)
+	}
+}
+
+// What is chosen says why.
+func TestChoose(t *testing.T) {
+	for _, v := range []string{"HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"} {
+		t.Setenv(v, "")
+	}
+	if !stampsOf(false).receive {
+		t.Skip("this system's kernel does not stamp")
+	}
+	for _, c := range []struct {
+		asked string
+		o     Options
+		urls  []string
+		name  string
+		why   string // part of
+	}{
+		{"", Options{}, []string{"http://127.0.0.1:1/v1"}, FastName, "plain HTTP"},
+		{"", Options{}, []string{"http://127.0.0.1:1/v1", "https://h/v1"}, CompatibleName, "TLS"},
+		{"", Options{UnixSocket: "/s"}, []string{"http://h"}, CompatibleName, "Unix socket"},
+		{"", Options{HTTP2: true}, []string{"http://h"}, CompatibleName, "HTTP/2"},
+		{"", Options{Proxy: "http://p:1"}, []string{"http://h"}, CompatibleName, "proxy"},
+		{"", Options{Proxy: "off"}, []string{"http://h"}, FastName, "plain HTTP"},
+		{CompatibleName, Options{}, []string{"http://h"}, CompatibleName, "asked"},
+		{FastName, Options{}, []string{"http://h"}, FastName, "asked"},
+		{FastName, Options{}, []string{"https://h"}, "", "TLS"},
+	} {
+		got, err := Choose(c.asked, c.o, c.urls...)
+		switch {
+		case c.name == "" && (err == nil || !strings.Contains(err.Error(), c.why)):
+			t.Errorf("%+v: %v", c, err)
+		case c.name != "" && (err != nil || got.Name != c.name || !strings.Contains(got.Why, c.why)):
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+}
+
+// An exchange that is cut while it waits ends at once.
+func TestCutBeforeDue(t *testing.T) {
+	clock := NewClock()
+	f := newTestFast(t, clock)
+	ctx, cut := context.WithCancelCause(t.Context())
+	req := post("http://127.0.0.1:9", "q")
+	req.Due = clock.Now() + int64(time.Hour)
+	time.AfterFunc(20*time.Millisecond, func() { cut(errCutByTest) })
+	if r := f.Exchange(ctx, req, &heard{}); !errors.Is(r.Err, errCutByTest) || r.Step != recording.AtConnect || r.Sent.OK {
+		t.Errorf("%+v", r)
+	}
+}
