@@ -150,6 +150,9 @@ func (r Rate) Of(input, output int64) Amount {
 	return r.input.millionths(input).Plus(r.output.millionths(output))
 }
 
+// ErrHourly is why prices by the hour say nothing of what a token costs.
+var ErrHourly = errors.New("the prices are by the hour of a GPU, not by the token")
+
 // ByModel says that what tokens cost depends on the model.
 func (p *Prices) ByModel() bool { return p.Models != nil }
 
@@ -165,7 +168,7 @@ func (p *Prices) Rate(provider, model string) (Rate, error) {
 		}
 	}
 	if e.Tokens == nil {
-		return Rate{}, errors.New("the prices are by the hour of a GPU, not by the token")
+		return Rate{}, ErrHourly
 	}
 	input, err1 := ParseAmount(e.Tokens.InputPerMillion)
 	output, err2 := ParseAmount(e.Tokens.OutputPerMillion)

@@ -49,6 +49,8 @@ func budgetOf(s *spec.Run, all []*target, whom []load.Target) (load.Budget, erro
 		// Without a bound, prices by the hour are for others to look at.
 		if rate, err := rateOf(s, t.name, t.options.Model); err == nil {
 			whom[i].Rate = &rate
+		} else if why := unpriced(s, "", t.options.Model); why != "" {
+			t.say("%s", why)
 		}
 	}
 	if s.Load.MaxCost == "" {

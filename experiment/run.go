@@ -103,12 +103,11 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	}
 	if end.Closed {
 		o.Say("%s", end.Why)
-	} else if want, known := arrivals.MeasuredTotal(); known && end.Live.MeasuredDone < want && end.Interrupted == "" {
-		why := "the data set ended (--once)"
-		if prompts.Conversing() {
-			why = "no more conversations came, and those with a failed turn ended early"
+	} else if end.Interrupted == "" {
+		want, _ := arrivals.MeasuredTotal()
+		if why := tooFew(s, end.Live.MeasuredDone, max(want, s.Schedule.Requests), prompts.Conversing()); why != "" {
+			o.Say("%s", why)
 		}
-		o.Say("%d of %d requests were measured: %s", end.Live.MeasuredDone, want, why)
 	}
 	result, err := Judge(dir, nil, o.Version)
 	if err != nil {
@@ -403,9 +402,7 @@ func (a *reopened) result(version string) (*metrics.Result, error) {
 	if r.Load.Spent, err = spent(rec, s); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
-	if s.Connect.Insecure {
-		r.Warnings = append(r.Warnings, insecure)
-	}
+	r.Warnings = append(r.Warnings, caveats(s, &meta, r)...)
 	if err := showExample(rec, r.Checks); err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}
@@ -425,12 +422,6 @@ func (a *reopened) result(version string) (*metrics.Result, error) {
 		r.Run.Name = filepath.Base(filepath.Clean(dir))
 	}
 	return r, nil
-}
-
-// insecure is the warning of a run that took any certificate.
-var insecure = metrics.Warning{
-	Code: "insecure", Text: "certificates were not verified (--insecure)",
-	Help: "Whoever is on the way could have answered instead of the server. Trust its authority with --ca-file instead.",
 }
 
 // mostShown bounds the text of an answer in a result, in bytes.
