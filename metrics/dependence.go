@@ -8,6 +8,7 @@ type dependence struct {
 	closed bool    // a closed loop: load has no ratio to saturation
 	load   float64 // offered over saturation; 0 where that is unknown
 	drifts bool    // there is no steady state to speak of
+	taus   stats.Taus
 }
 
 // insufficient is the status of a figure that cannot be stated.

@@ -234,7 +234,7 @@ func (s *series) seek() recording.Columns {
 	if s.pool != nil {
 		ranks, counts = s.pool.seek(s)
 	} else {
-		s.tau = stats.TauOf(s.order, s.tails(), s.dep.closed)
+		s.tau = s.dep.taus.Of(s.order, s.tails(), s.dep.closed)
 		if !s.own {
 			s.tau = s.dep.of(s.tau)
 		}

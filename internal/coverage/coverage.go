@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 
 	"fermata/internal/stats"
 )
@@ -62,18 +63,25 @@ type Cell struct {
 }
 
 // Measure makes so many runs for each plant and length, and looks at each
-// percentile of them.
+// percentile of them. Plants work side by side, each on a goroutine of its own.
 func Measure(plants []Plant, lengths, percentiles []int, runs int) []Cell {
-	var cells []Cell
-	for _, plant := range plants {
-		for _, n := range lengths {
-			counts := make([]count, len(percentiles))
-			for run := range runs {
-				counts = look(plant, n, uint64(run)<<32|uint64(n), percentiles, counts)
-			}
-			for i, p := range percentiles {
-				cells = append(cells, counts[i].cell(Cell{Plant: plant.Name, N: n, P: p, Runs: runs}))
-			}
+	of := make([][]Cell, len(plants))
+	var all sync.WaitGroup
+	for i, plant := range plants {
+		all.Go(func() { of[i] = measure(plant, lengths, percentiles, runs) })
+	}
+	all.Wait()
+	return slices.Concat(of...)
+}
+
+func measure(plant Plant, lengths, percentiles []int, runs int) (cells []Cell) {
+	for _, n := range lengths {
+		counts := make([]count, len(percentiles))
+		for run := range runs {
+			counts = look(plant, n, uint64(run)<<32|uint64(n), percentiles, counts)
+		}
+		for i, p := range percentiles {
+			cells = append(cells, counts[i].cell(Cell{Plant: plant.Name, N: n, P: p, Runs: runs}))
 		}
 	}
 	return cells

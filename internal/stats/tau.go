@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"encoding/binary"
+	"hash/maphash"
 	"math"
 	"math/bits"
 	"slices"
@@ -60,10 +62,32 @@ var (
 // indicators 1{x <= q} of the percentiles. With batchesOnly it is batch means
 // alone, as befits a closed loop.
 func TauOf(values []float32, tails Tails, batchesOnly bool) Tau {
+	return new(Taus).Of(values, tails, batchesOnly)
+}
+
+// Taus remembers the correlation times of indicators, for metrics of one run that
+// differ by less than their order: of times to the first token and to the first of
+// the answer, say. The zero value knows none. It is for one goroutine at a time.
+type Taus struct{ known map[indicator]Tau }
+
+// An indicator is one by a hash of all of it.
+type indicator struct {
+	n           int
+	hash        uint64
+	batchesOnly bool
+}
+
+var indicatorSeed = maphash.MakeSeed()
+
+// Of is TauOf.
+func (k *Taus) Of(values []float32, tails Tails, batchesOnly bool) Tau {
 	tau := Independent
 	n := len(values)
 	if n < 2 {
 		return tau
+	}
+	if k.known == nil {
+		k.known = map[indicator]Tau{}
 	}
 	sorted := slices.Clone(values)
 	from := 0
@@ -74,7 +98,13 @@ func TauOf(values []float32, tails Tails, batchesOnly bool) Tau {
 		q := sorted[at]
 		from = at
 		b.upTo(values, q)
-		tau = tau.Or(b.tau(batchesOnly))
+		key := indicator{n, maphash.Bytes(indicatorSeed, b.without(0)), batchesOnly}
+		own, ok := k.known[key]
+		if !ok {
+			own = b.tau(batchesOnly)
+			k.known[key] = own
+		}
+		tau = tau.Or(own)
 	}
 	return tau
 }
@@ -214,15 +244,19 @@ func middle(a, b, c float32) float32 { return max(min(a, b), min(max(a, b), c)) 
 // A bitSeries is a series of yes and no. Its lagged products are counted 64 at a
 // time, which makes a lag cost next to nothing.
 type bitSeries struct {
-	words []uint64 // with one more than they need, so that each has one behind it
-	sums  []int32  // yes before each word
-	n     int
+	words   []uint64  // with one more than they need, so that each has one behind it
+	sums    []int32   // yes before each word
+	shifted [8][]byte // the words in little-endian order without their first bits, as many; empty until asked for
+	n       int
 }
 
 // size makes room for n.
 func (b *bitSeries) size(n int) {
 	if b.n = n; len(b.words) != n/64+2 {
 		b.words, b.sums = make([]uint64, n/64+2), make([]int32, n/64+2)
+	}
+	for i := range b.shifted {
+		b.shifted[i] = b.shifted[i][:0]
 	}
 	clear(b.words)
 }
@@ -232,15 +266,16 @@ func (b *bitSeries) upTo(x []float32, q float32) {
 	b.size(len(x))
 	for w := range b.words {
 		from := min(64*w, len(x))
+		of := x[from:min(from+64, len(x))]
 		var word uint64
-		for i, v := range x[from:min(from+64, len(x))] {
+		for _, v := range of {
 			var bit uint64
 			if v <= q {
-				bit = 1
+				bit = 1 << 63
 			}
-			word |= bit << i
+			word = word>>1 | bit
 		}
-		b.words[w] = word
+		b.words[w] = word >> (64 - len(of))
 	}
 	b.sum()
 }
@@ -268,23 +303,39 @@ func (b *bitSeries) before(k int) int {
 	return int(b.sums[k/64]) + bits.OnesCount64(b.words[k/64]&(1<<(k&63)-1))
 }
 
-// products counts the i at which both i and i + k are yes.
-func (b *bitSeries) products(k int) int {
-	ahead, shift := b.words[k/64:], k&63
-	here := b.words[:len(ahead)-1]
-	var n0, n1, n2, n3 int
-	// Four at a time, for the counts not to wait for each other. Nothing of the next
-	// word counts where shift is 0.
-	for len(here) >= 4 && len(ahead) >= 5 {
-		w0, w1, w2, w3, w4 := ahead[0], ahead[1], ahead[2], ahead[3], ahead[4]
-		n0 += bits.OnesCount64((w0>>shift | w1<<(64-shift)) & here[0])
-		n1 += bits.OnesCount64((w1>>shift | w2<<(64-shift)) & here[1])
-		n2 += bits.OnesCount64((w2>>shift | w3<<(64-shift)) & here[2])
-		n3 += bits.OnesCount64((w3>>shift | w4<<(64-shift)) & here[3])
-		here, ahead = here[4:], ahead[4:]
+// without is the series without its first bits, fewer than eight.
+func (b *bitSeries) without(bits int) []byte {
+	into := b.shifted[bits]
+	if len(into) > 0 {
+		return into
 	}
-	for i, h := range here {
-		n0 += bits.OnesCount64((ahead[i]>>shift | ahead[i+1]<<(64-shift)) & h)
+	for i, w := range b.words {
+		w >>= bits
+		if i+1 < len(b.words) {
+			w |= b.words[i+1] << (64 - bits)
+		}
+		into = binary.LittleEndian.AppendUint64(into, w)
+	}
+	b.shifted[bits] = into
+	return into
+}
+
+// products counts the i at which both i and i + k are yes. Words may begin at any
+// byte, so that eight shifted copies make every lag one of whole words.
+func (b *bitSeries) products(k int) int {
+	here := b.without(0)[:(b.n-k+63)/64*8]
+	ahead := b.without(k & 7)[k/8:][:len(here)]
+	var n0, n1, n2, n3, at int
+	// Four at a time, for the counts not to wait for each other.
+	for ; at <= len(here)-32; at += 32 {
+		h, a := here[at:at+32:at+32], ahead[at:at+32:at+32]
+		n0 += bits.OnesCount64(binary.LittleEndian.Uint64(h[0:8]) & binary.LittleEndian.Uint64(a[0:8]))
+		n1 += bits.OnesCount64(binary.LittleEndian.Uint64(h[8:16]) & binary.LittleEndian.Uint64(a[8:16]))
+		n2 += bits.OnesCount64(binary.LittleEndian.Uint64(h[16:24]) & binary.LittleEndian.Uint64(a[16:24]))
+		n3 += bits.OnesCount64(binary.LittleEndian.Uint64(h[24:32]) & binary.LittleEndian.Uint64(a[24:32]))
+	}
+	for ; at < len(here); at += 8 {
+		n0 += bits.OnesCount64(binary.LittleEndian.Uint64(here[at:]) & binary.LittleEndian.Uint64(ahead[at:]))
 	}
 	return n0 + n1 + n2 + n3
 }
