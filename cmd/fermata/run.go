@@ -21,6 +21,7 @@ func newRun(s streams) *cobra.Command {
 	var out, format string
 	var printSpec, quiet bool
 	var set []string
+	var again repeating
 	c := &cobra.Command{
 		Use:   "run URL|SPEC",
 		Short: "Offer a load, record every token, print what can be claimed",
@@ -34,6 +35,10 @@ that the flags mean, and --set reaches every key of it. ^C once stops asking and
 waits up to 30 s for answers; twice cuts them. Either way everything recorded is
 kept and reported.
 
+With --repeat the run is made again with other seeds. With --against another
+server takes turns with it (ABBA), under the same load, seeds, model, key and
+headers, and the two are compared as by fermata compare.
+
 Exit codes: 0 fine; 1 the tool or its first request failed; 2 wrong usage; 3 an
 objective was missed, or no request succeeded; 4 the measurement cannot carry the
 claim (this machine was the bottleneck, an objective is open, or failures stopped
@@ -42,13 +47,17 @@ the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
   fermata run http://127.0.0.1:8000/v1 --concurrency 8 --duration 60s --input 1024 --output 256
   fermata run https://api.example.com/v1 --model m --api-key-env KEY --rate 0.5 \
       --slo "ttft<=2s and tbt.p99<=100ms @99%"
-  fermata run experiment.yaml --set schedule.rate=8`,
+  fermata run experiment.yaml --set schedule.rate=8
+  fermata run http://127.0.0.1:8000 --rate 4 --requests 500 --repeat 10 \
+      --against http://127.0.0.1:8001`,
 		Args: takes(0, 1, "one URL or run file"),
 	}
 	flags := addSpecFlags(c, func(spec.Flag) bool { return true })
 	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the run file, such as schedule.rate=4")
 	c.Flags().BoolVar(&printSpec, "print-spec", false, "print the run file that the flags mean, and stop")
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the recording (default runs/TIME-NAME)")
+	c.Flags().IntVar(&again.times, "repeat", 0, "make the run `N` times, each with the seed after that of the one before (with --against 10 unless said)")
+	c.Flags().StringVar(&again.against, "against", "", "the same with the server at `URL` in turns, and a comparison")
 	addFormat(c, &format)
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -59,9 +68,15 @@ the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 		if err != nil {
 			return err
 		}
+		if err := again.check(c); err != nil {
+			return err
+		}
 		r, err := readSpec(args, sets, printSpec)
 		if err != nil {
 			return err
+		}
+		if again.wanted() && !printSpec {
+			return s.measureAgain(c.Context(), &again, r, args, sets, out, format, quiet)
 		}
 		if printSpec {
 			_, err := s.out.Write(r.YAML())

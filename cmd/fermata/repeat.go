@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"fermata/experiment"
+	"fermata/internal/conf"
+	"fermata/load"
+	"fermata/metrics"
+	"fermata/spec"
+)
+
+// repeating is what --repeat and --against say.
+type repeating struct {
+	times   int
+	against string
+}
+
+const (
+	usualRepeats = 10
+	mostRepeats  = 1000
+)
+
+func (r *repeating) wanted() bool { return r.times > 0 || r.against != "" }
+
+func (r *repeating) check(c *cobra.Command) error {
+	if c.Flags().Changed("repeat") && (r.times < 1 || r.times > mostRepeats) {
+		return usagef("--repeat takes 1 to %d runs, not %d", mostRepeats, r.times)
+	}
+	if c.Flags().Changed("against") && r.against == "" {
+		return usagef("--against needs the URL of a server")
+	}
+	if r.against != "" && r.times == 0 {
+		r.times = usualRepeats
+	}
+	return nil
+}
+
+// measureAgain makes the run several times, reports all, and compares where there
+// are two systems.
+func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run, args []string, sets []conf.Setting, out, format string, quiet bool) error {
+	job := experiment.Repeat{Systems: []*spec.Run{r}, Times: again.times}
+	if again.against != "" {
+		url := conf.Setting{Path: "target.url", Value: again.against, From: "--against"}
+		other, err := readSpec(args, append(slices.Clone(sets), url), false)
+		if err != nil {
+			return err
+		}
+		job.Systems = append(job.Systems, other)
+	}
+	ctx, stop, release := interrupts(ctx, s)
+	defer release()
+	line := newLive(s, quiet)
+	job.Between = func() {
+		line.end()
+		line = newLive(s, quiet)
+	}
+	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
+	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
+	done, err := job.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.say("recorded in %s", done.Dir)
+	var results []*metrics.Result
+	for _, side := range done.Runs {
+		for _, one := range side {
+			results = append(results, one.Result)
+		}
+	}
+	switch {
+	case done.Cut == nil && len(done.Runs) > 1:
+		return s.compareRepeats(done.Dir, format, results)
+	case len(done.Runs) > 1:
+		s.say("not all runs were made; `fermata compare %s` compares those that were", done.Dir)
+	}
+	if err := s.report(format, results); err != nil {
+		return err
+	}
+	if done.Cut != nil {
+		return verdict(done.Cut)
+	}
+	return worst(results)
+}
+
+// compareRepeats compares two systems' runs, and gives their own exit code where
+// the comparison has none.
+func (s streams) compareRepeats(dir string, format string, results []*metrics.Result) error {
+	sides := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+	c, err := experiment.Comparison{Sides: sides, Version: version()}.Compare()
+	if err != nil {
+		return err
+	}
+	if err := s.compared(format, c, false); err != nil {
+		return err
+	}
+	return worst(results)
+}
