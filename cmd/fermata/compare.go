@@ -17,7 +17,7 @@ func newCompare(s streams) *cobra.Command {
 		Long: `Compare says what differs between systems that were offered the same load. The
 others are compared with the first. Each is a run's folder or requests.parquet, a
 folder of repeats, or several of either with commas between them; one argument
-alone is a folder of such folders, as run --against makes it.
+alone is a folder of such folders, as a run against another server makes it.
 
 Runs with the same seed and load are pairs, and their requests are matched by
 index. With 5 runs a side or more, runs are the unit of the tests; with fewer,
@@ -30,8 +30,7 @@ rates, runs in which this machine was the bottleneck, a run with itself.
 Exit codes: 0 compared; 1 the tool failed; 2 wrong usage; 3 with --fail-on worse,
 a further system is worse in something; 4 refused.`,
 		Example: `  fermata compare runs/before runs/after
-  fermata run http://127.0.0.1:8000 --rate 4 --requests 500 --repeat 10 \
-      --against http://127.0.0.1:8001 --out runs/ab
+  fermata compare runs/ab
   fermata compare runs/ab/a runs/ab/b --fail-on worse
   fermata compare runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
   fermata compare runs/before runs/after --metric ttft_due.mean -o json`,
