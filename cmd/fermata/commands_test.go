@@ -81,9 +81,17 @@ func value(args []string, flag string) string {
 	return ""
 }
 
+// clientBound looks at a run, or at those that a folder of repeats holds.
 func clientBound(dir string) bool {
-	b, err := os.ReadFile(filepath.Join(dir, "result.json"))
-	return err == nil && bytes.Contains(b, []byte(`"client_bound": true`))
+	for _, below := range []string{"", "*", "*/*"} {
+		files, _ := filepath.Glob(filepath.Join(dir, below, "result.json"))
+		for _, file := range files {
+			if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte(`"client_bound": true`)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lines stdout|stderr N: that many lines were written.
