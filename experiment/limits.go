@@ -31,7 +31,7 @@ func demandOf(s *spec.Run, arrivals *schedule.Schedule) demand {
 	total, known := arrivals.MeasuredTotal()
 	switch {
 	case arrivals.Users() > 0:
-		d.streams = int64(arrivals.Users())
+		d.streams = int64(arrivals.Users()) * int64(arrivals.Streams())
 	case known && o.Kind == schedule.All:
 		d.streams = total
 	default:

@@ -144,6 +144,9 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 		}
 		return prompts, arrivals, nil
 	}
+	if arrivals.Streams() > 1 {
+		return nil, nil, errors.New("schedule.streams sends single requests at once, and this data set holds conversations; leave it out, or give another data set")
+	}
 	return prompts, arrivals, arrivals.Converse(func(i int64) (int, bool) {
 		_, turns, ok := prompts.Conversation(i)
 		return turns, ok

@@ -3,6 +3,7 @@ package load
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -120,6 +121,31 @@ func TestClosedLoop(t *testing.T) {
 			t.Errorf("%s: %+v, want the window [%d, %d)", drain, end, p[recording.Measured][0].Due, last)
 		}
 		truth.wait(t, before+16)
+	}
+}
+
+// The requests of a query are due together, and the next query waits for all of
+// them.
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	url, _ := scripted(t, "{ttft: 40ms}")
+	j := job(t, url, newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: 1, Streams: 4, Requests: 10, Warmup: "0", Drain: "quiet"})
+	_, r := offer(t, j)
+	if len(r.traces) != 12 || most(r.traces) != 4 {
+		t.Fatalf("%d requests, %d in flight together; want 3 queries of 4", len(r.traces), most(r.traces))
+	}
+	slices.SortFunc(r.traces, func(a, b recording.Trace) int { return cmp.Compare(a.Index, b.Index) })
+	var ended, due int64
+	for i, tr := range r.traces {
+		if i%4 == 0 {
+			if due = tr.Due; due < ended {
+				t.Errorf("query %d is due at %d, before the last answer of the one before at %d", i/4, due, ended)
+			}
+		}
+		if tr.Due != due || tr.Session != strconv.Itoa(i/4) || tr.Outcome != recording.OK || tr.Phase != recording.Measured {
+			t.Errorf("request %d: due %d (its query %d), session %q, %s", i, tr.Due, due, tr.Session, tr.Outcome)
+		}
+		ended = max(ended, tr.End.V)
 	}
 }
 

@@ -273,30 +273,55 @@ func (r *run) user(number int) {
 		}
 		due = max(due, r.lastDue) // phases count in order of due times
 		r.lastDue = due
+		query, whole, err := r.query(due)
+		r.next.Unlock()
+		r.die(err)
+		free = r.askAll(query)
+		if !whole {
+			return
+		}
+	}
+}
+
+// query takes the requests that are due together, as many as make one; whole is
+// false where there are not so many any more. It is for one user at a time.
+func (r *run) query(due int64) (query []*flight, whole bool, err error) {
+	for range r.times.Streams() {
 		at, ok := r.times.Next(due)
 		r.rephase(&at)
 		if !ok || at.Phase == schedule.Drain {
 			r.startDrain()
 		}
 		if !ok || at.Phase == schedule.Drain && (r.drained() || r.times.Quiet()) {
-			r.next.Unlock()
-			return
+			return query, false, nil
 		}
 		p := r.build(at)
-		if p.err != nil || p.end {
-			r.next.Unlock()
-			r.die(p.err)
-			return
+		if p.err != nil || p.end || !r.afford(&p) {
+			return query, false, p.err
 		}
-		if !r.afford(&p) {
-			r.next.Unlock()
-			return
-		}
-		f := r.enter(p)
-		r.next.Unlock()
-		f = r.ask(f)
-		free = r.freed(f)
+		query = append(query, r.enter(p))
 	}
+	return query, true, nil
+}
+
+// askAll asks them all at once and returns when their user is free again, ns.
+func (r *run) askAll(query []*flight) (free int64) {
+	ends := make([]int64, len(query))
+	var under sync.WaitGroup
+	ask := func(i int) {
+		ends[i] = r.freed(r.ask(query[i]))
+	}
+	for i := 1; i < len(query); i++ {
+		under.Go(func() { ask(i) })
+	}
+	if len(query) > 0 {
+		ask(0)
+	}
+	under.Wait()
+	for _, at := range ends {
+		free = max(free, at)
+	}
+	return free
 }
 
 // freed is when a user is free to go on. One for whose request this machine had no

@@ -39,8 +39,10 @@ type Options struct {
 	Shape       float64       `yaml:"shape"`       // of Weibull gaps: 1 is Poisson, less comes in clumps
 	Concurrency int           `yaml:"concurrency"` // users of a closed loop
 	Think       string        `yaml:"think"`       // from an answer to its user's next request, or its conversation's next turn: 2s or exponential:2s
+	Streams     int           `yaml:"streams"`     // requests that a user of a closed loop sends at once, as one query; default 1
 	Requests    int64         `yaml:"requests"`    // measured requests; default 100 where no duration is given
 	Duration    time.Duration `yaml:"duration"`    // length of the measured phase; default that of ramp or steps
+	AtLeast     time.Duration `yaml:"at_least"`    // besides requests: the measured phase goes on until one was due so long after its start; default 0
 	Warmup      string        `yaml:"warmup"`      // 200, 10%, 30s or 0; default the smaller of 200 requests and 10 %, 0 with ramp or steps
 	Drain       string        `yaml:"drain"`       // load or quiet; default load
 }

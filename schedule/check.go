@@ -183,6 +183,12 @@ func (o *Options) checkUsers(f *finding) {
 	case f.kind != Closed && o.Concurrency != 0:
 		f.wrong("concurrency", "is for closed loops, not for kind %s; max_in_flight limits requests in flight", f.kind)
 	}
+	switch {
+	case o.Streams < 0 || o.Streams > streamsMax:
+		f.wrong("streams", "must be between 1 and %d requests at once, not %d", streamsMax, o.Streams)
+	case o.Streams > 1 && f.kind != Closed:
+		f.wrong("streams", "is for closed loops, not for kind %s: a user's next query waits for all of its last", f.kind)
+	}
 	if _, err := parseThink(o.Think); err != nil {
 		f.wrong("think", "%v", err)
 	}
@@ -200,6 +206,14 @@ func (o *Options) checkPhases(f *finding) {
 		f.wrong("duration", "must not be negative, not %s", conf.Duration(o.Duration))
 	case o.Duration > 0 && f.kind == All:
 		f.wrong("duration", "cannot be given where all requests are due at once; give requests")
+	}
+	switch {
+	case o.AtLeast < 0 || o.AtLeast > lengthMax:
+		f.wrong("at_least", "must be between 0 and %s, not %s", conf.Duration(lengthMax), conf.Duration(o.AtLeast))
+	case o.AtLeast > 0 && o.Duration > 0:
+		f.wrong("at_least", "cannot be given beside duration, which says how long the measured phase is")
+	case o.AtLeast > 0 && (f.kind == All || f.kind == Given || o.hasPlan()):
+		f.wrong("at_least", "is for load that goes on at one rate or in a closed loop; here the times are set")
 	}
 	_, err := parseWarmup(o.Warmup)
 	switch {

@@ -38,6 +38,7 @@ const (
 	shapeMax      = 100
 	lengthMax     = 10_000 * time.Hour
 	usersMax      = 100_000
+	streamsMax    = 10_000
 )
 
 const (

@@ -8,6 +8,8 @@ type phases struct {
 	warmup   warmupEnd
 	requests int64 // measured requests; 0: not limited by count
 	duration int64 // of the measured phase, ns; 0: not limited by time
+	atLeast  int64 // besides requests: how long after the start one of them is due, ns
+	block    int64 // requests that are in one phase together; 0 is 1
 	outside  bool  // after so many requests the phase is over, but when it ended is for the load to say
 
 	now        Phase
@@ -46,7 +48,7 @@ func (p *phases) place(due int64) Phase {
 		switch w := p.warmup; {
 		case w.at >= 0 && due >= w.at:
 			p.begin(w.at)
-		case w.count >= 0 && p.warm >= w.count:
+		case w.count >= 0 && p.warm >= w.count && p.whole(p.warm):
 			p.begin(due)
 		default:
 			p.warm++
@@ -79,7 +81,7 @@ func (p *phases) over(due int64) bool {
 	if p.duration > 0 {
 		return due >= p.end
 	}
-	if p.requests == 0 || p.measured < p.requests {
+	if !p.enough() {
 		return false
 	}
 	if !p.outside {
@@ -96,8 +98,17 @@ func (p *phases) allGiven(now int64) bool {
 	if p.duration > 0 {
 		return p.ended && now >= p.end
 	}
-	return p.now == Drain || p.requests > 0 && p.measured >= p.requests
+	return p.now == Drain || p.enough()
 }
+
+// enough says that the measured phase has all of its requests, where their number
+// ends it.
+func (p *phases) enough() bool {
+	return p.requests > 0 && p.measured >= p.requests && p.whole(p.measured) && p.last-p.start >= p.atLeast
+}
+
+// whole says that so many requests are whole blocks.
+func (p *phases) whole(n int64) bool { return p.block < 2 || n%p.block == 0 }
 
 // finish ends the measured phase with its last request, as given times do when
 // they run out.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"fermata/internal/seed"
 )
@@ -17,6 +18,7 @@ type Schedule struct {
 	given   given
 	placing phases // of given times: those that Next has given
 	users   int
+	streams int64 // of each user; 0 is 1
 	think   think
 	seed    uint64 // of the run
 	burst   *Burst // with base, where there are bursts
@@ -51,7 +53,7 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 	case Constant:
 		s.open(&o, &even{})
 	case Closed:
-		s.moments, s.users = whenFree{}, o.Concurrency
+		s.moments, s.users, s.streams = whenFree{}, o.Concurrency, int64(o.Streams)
 	case All:
 		s.moments = atOnce{}
 	case Given:
@@ -68,9 +70,13 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a schedule: %w", err)
 	}
-	s.total = o.Requests
+	if s.total = o.Requests; o.AtLeast > 0 {
+		s.total = 0
+	} else if n := s.streams; n > 1 {
+		s.total = (s.total + n - 1) / n * n
+	}
 	s.phases = newPhases(phases{
-		warmup: end, requests: o.Requests, duration: int64(o.Duration),
+		warmup: end, requests: o.Requests, duration: int64(o.Duration), atLeast: int64(o.AtLeast), block: s.streams,
 		outside: o.Kind == Closed || o.Kind == All,
 	})
 	return s, nil
@@ -203,6 +209,9 @@ func (s *Schedule) Next(now int64) (Arrival, bool) {
 	}
 	a.Index = s.index
 	s.index++
+	if s.streams > 1 {
+		a.Session = strconv.FormatInt(a.Index/s.streams, 10)
+	}
 	return a, true
 }
 
@@ -246,9 +255,14 @@ func (s *Schedule) WarmupEnd() (requests, at int64) {
 	return s.phases.warmup.count, s.phases.warmup.at
 }
 
-// Users is the number of users of a closed loop, each of whom has one request
+// Users is the number of users of a closed loop, each of whom has one query
 // in flight; 0 for other schedules.
 func (s *Schedule) Users() int { return s.users }
+
+// Streams is how many requests make a query: a user of a closed loop sends them at
+// once and waits for all of them. They are the arrivals that Next gives one after
+// another, and have a session of their own; 1 unless the options say otherwise.
+func (s *Schedule) Streams() int { return max(1, int(s.streams)) }
 
 // MeasuredTotal is how many measured requests there will be in all, where that
 // is known from the start.

@@ -34,6 +34,7 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 	zero("schedule.speedup", !(r.Schedule.Speedup > 0 || r.Schedule.Speedup < 0))
 	zero("schedule.concurrency", r.Schedule.Concurrency == 0)
 	zero("schedule.requests", r.Schedule.Requests == 0)
+	zero("schedule.streams", r.Schedule.Streams == 0)
 	zero("schedule.duration", r.Schedule.Duration == 0)
 	zero("workload.turns", r.Workload.Turns == 0)
 	zero("workload.session_share", !(r.Workload.SessionShare > 0 || r.Workload.SessionShare < 0))
@@ -65,6 +66,9 @@ func (r *Run) report(doc *conf.Doc) {
 	found := r.Schedule.Check()
 	if r.Schedule.Think != "" && r.Schedule.Concurrency == 0 && !r.mayConverse() {
 		found = append(found, conf.Problem{Path: "think", Text: "is for closed loops and conversations; give concurrency, or workload.turns"})
+	}
+	if r.Schedule.Streams > 1 && r.Workload.Turns > 1 {
+		found = append(found, conf.Problem{Path: "streams", Text: "cannot be given beside workload.turns: the requests of a query do not wait for each other"})
 	}
 	if r.timesFromData() {
 		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path == "rate" })

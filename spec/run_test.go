@@ -173,6 +173,8 @@ var roundTrip = map[string]string{
 	"schedule.shape":         "0.7",
 	"schedule.concurrency":   "3",
 	"schedule.think":         "exponential:2s",
+	"schedule.streams":       "8",
+	"schedule.at_least":      "10m",
 	"schedule.requests":      "12345",
 	"schedule.duration":      "1m30s",
 	"schedule.warmup":        "30s",
@@ -233,7 +235,7 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 			sets = append(sets, conf.Setting{Path: "schedule.duration", Value: "30s"})
 		case "schedule.speedup":
 			sets = append(sets, conf.Setting{Path: "schedule.file", Value: "times.csv"})
-		case "schedule.think":
+		case "schedule.think", "schedule.streams":
 			sets = append(sets, conf.Setting{Path: "schedule.concurrency", Value: "3"})
 		case "workload.session_share":
 			sets = append(sets, conf.Setting{Path: "workload.turns", Value: "3"}, conf.Setting{Path: "schedule.rate", Value: "4"})
@@ -248,7 +250,7 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 			sets = append(sets, conf.Setting{Path: "schedule.rate", Value: "4"})
 		}
 		without := slices.Clone(sets)
-		if key != "schedule.speedup" && key != "schedule.think" {
+		if key != "schedule.speedup" && key != "schedule.think" && key != "schedule.streams" {
 			without = append(without, conf.Setting{Path: "schedule.rate", Value: "4"})
 		}
 		plain, err := Read("", nil, without)

@@ -114,6 +114,9 @@ func (s *Sim) Run() *Run {
 
 func (s *Sim) report(doc *conf.Doc, r *Run) {
 	found := r.Schedule.Check()
+	if r.Schedule.Streams > 1 {
+		found = append(found, conf.Problem{Path: "streams", Text: "is for runs against a server (fermata serve --sim); in virtual time each user has one request in flight"})
+	}
 	if r.timesFromData() {
 		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path == "rate" })
 	}

@@ -18,7 +18,7 @@ func preferWhen(s *schedule.Options, converse bool, given func(path string) bool
 		}
 	}
 	if set("duration") && !set("requests") {
-		s.Requests = 0
+		s.Requests, s.AtLeast = 0, 0
 	}
 	if set("requests") && !set("duration") {
 		s.Duration = 0
@@ -35,6 +35,9 @@ func preferWhen(s *schedule.Options, converse bool, given func(path string) bool
 		drop("ramp", func() { s.Ramp = nil })
 		drop("steps", func() { s.Steps = nil })
 		drop("concurrency", func() { s.Concurrency = 0 })
+		if !closed {
+			drop("streams", func() { s.Streams = 0 })
+		}
 		drop("file", func() { s.File = "" })
 		if !rate {
 			drop("burst", func() { s.Burst = nil })
