@@ -335,7 +335,24 @@ func folder(out, name string) (string, error) {
 	if exists(filepath.Join(out, "requests.parquet")) || exists(filepath.Join(out, "journal")) {
 		return "", fmt.Errorf("%s holds a run already: give another folder with --out, or leave --out away", out)
 	}
-	return out, nil
+	return out, writable(out)
+}
+
+// writable says why a folder cannot be made, or written into, by trying in what
+// there is of its path; it leaves nothing behind.
+func writable(dir string) error {
+	above := dir
+	for !exists(above) && filepath.Dir(above) != above {
+		above = filepath.Dir(above)
+	}
+	probe, err := os.MkdirTemp(above, ".fermata-")
+	if err != nil {
+		if info, bad := os.Stat(above); bad == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is a file", above)
+		}
+		return fmt.Errorf("the run's folder %s cannot be written: %w; give another with --out", dir, err)
+	}
+	return os.Remove(probe)
 }
 
 func exists(path string) bool {

@@ -258,6 +258,9 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 	for next := shortProbe; t.probes < mostProbes && next != words; {
 		q := w.Probe(next)
 		trace, err := t.probe(ctx, tr, clock, "calibration", &q)
+		if err == nil {
+			err = context.Cause(ctx) // an answer that we cut says nothing of the server
+		}
 		if err != nil {
 			return err
 		}

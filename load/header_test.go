@@ -18,6 +18,17 @@ func TestFillHeader(t *testing.T) {
 	if !slices.Equal(got["A"], []string{"5-{seed}-7-5", "{turn}"}) || got.Get("B") != h.Get("B") || h.Get("A") != "{index}-{session}-{seed}-{index}" {
 		t.Errorf("%v from %v", got, h)
 	}
+	escaped := FillHeader(http.Header{"C": {"{{index}} {index} {{{seed}}}"}}, "5", "s", "7")
+	if got := escaped.Get("C"); got != "{index} 5 {{seed}}" {
+		t.Errorf("%q", got)
+	}
+	for value, want := range map[string]string{
+		"{index}": "", "a{idnex}b": "{idnex}", "{{idnex}}": "", `{"a": {"b": 1}}`: "", "{}": "", "{1}": "", "{index}{turn}": "{turn}",
+	} {
+		if got := StrangePlaceholder(value); got != want {
+			t.Errorf("%s: %q", value, got)
+		}
+	}
 	plain := http.Header{"B": {"{}"}}
 	if got := FillHeader(plain, "1", "2", "3"); fmt.Sprintf("%p", got) != fmt.Sprintf("%p", plain) {
 		t.Error("a header without placeholders was copied")

@@ -279,6 +279,7 @@ func TestRetryAfter(t *testing.T) {
 		{http.Header{"Retry-After": {in9s}}, 9 * time.Second, true},
 		{http.Header{"Retry-After": {in9s}, "Date": {server}}, 5 * time.Second, true},
 		{http.Header{"Retry-After": {server}, "Date": {in9s}}, 0, true},
+		{http.Header{"Retry-After": {"Sun, 29 Nov 2020 00:00:00 GMT"}}, 0, true}, // past: at once
 		{http.Header{"Retry-After": {"2"}, "Retry-After-Ms": {"1500"}}, 1500 * time.Millisecond, true},
 	} {
 		if got, ok := retryAfter(c.header, now); got != c.want || ok != c.ok {

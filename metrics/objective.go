@@ -84,6 +84,17 @@ func (o *Objective) parse() error {
 		return fmt.Errorf("it is empty; write something like ttft<=2s @p99")
 	}
 	text, at, hasShare := strings.Cut(o.Text, "@")
+	if share, rest, early := strings.Cut(strings.TrimSpace(at), " "); early {
+		moved := strings.Join(strings.Fields(text+" "+rest), " ")
+		again := Objective{Text: moved + " @" + share}
+		if strings.Contains(rest, "@") {
+			return fmt.Errorf("there is more than one @; it comes last and goes for all terms together")
+		}
+		if err := again.parse(); err != nil {
+			return err
+		}
+		return fmt.Errorf("@%s comes last and goes for all terms together; write %s", share, again.Text)
+	}
 	if hasShare {
 		if err := o.parseShare(strings.TrimSpace(at)); err != nil {
 			return err

@@ -82,3 +82,19 @@ func TestObjectiveMistakes(t *testing.T) {
 		}
 	}
 }
+
+// A share or percentile in the middle is said to belong to the end, unless what is
+// wrong lies deeper.
+func TestShareComesLast(t *testing.T) {
+	for text, want := range map[string]string{
+		"tbt<=50ms@p99 and ttft<=1s":       "tbt pools the gaps of all requests, so it stands alone; for each request's own gaps write tbt.p99 or tbt.max",
+		"ttft<=1s @99% and e2e<=3s":        "@99% comes last and goes for all terms together; write ttft<=1s and e2e<=3s @99%",
+		"ttft<=1s @p99 and e2e<=3s @p99":   "there is more than one @",
+		"ttft<=1s @p99 and nonsense<=3s":   `"nonsense" is not known`,
+		"ttft<=1s @p999 and tbt.p99<=50ms": "@p999 must lie between 0 and 100",
+	} {
+		if _, err := ParseObjective(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"fermata/cost"
 	"fermata/internal/conf"
+	"fermata/load"
 	"fermata/metrics"
 	"fermata/schedule"
 	"fermata/wire"
@@ -159,6 +160,9 @@ func (t *Target) checkHeaders() []conf.Problem {
 		switch value := t.Headers[h]; {
 		case value == Removed:
 			found.add(path, "its value was removed when this file was saved; give it again, such as --header \"%s: …\", or name an environment variable under headers_env", h)
+		case load.StrangePlaceholder(value) != "":
+			word := load.StrangePlaceholder(value)
+			found.add(path, "%s is not known; there are %s (as it stands it is written {%s})", word, strings.Join(load.Placeholders, ", "), word)
 		case hasControl(value):
 			found.add(path, "its value holds a line break or another control character")
 		}

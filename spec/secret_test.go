@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"fermata/internal/conf"
 )
 
 // One rule for URLs, headers and bodies.
@@ -65,6 +67,26 @@ func TestSecretsOfQueries(t *testing.T) {
 	for name, want := range map[string]string{"code": Removed, "hfToken": Removed, "key": Removed, "api-version": "7", "max_tokens": "9"} {
 		if got := u.Query().Get(name); got != want {
 			t.Errorf("%s=%s, not %s", name, got, want)
+		}
+	}
+}
+
+func TestPortsAndPlaceholders(t *testing.T) {
+	for settings, want := range map[string]string{
+		"target.url=http://h:99999":                                         "target.url: has port 99999, and ports are from 1 to 65535",
+		"target.url=http://h:0":                                             "target.url: has port 0, and",
+		"target.url=http://h:65535":                                         "",
+		"target.url=http://h:1 target.headers.X-A=a-{nope}":                 "target.headers.X-A: {nope} is not known; there are {index}, {session}, {seed} (as it stands it is written {{nope}})",
+		"target.url=http://h:1 target.headers.X-A=a-{{nope}}-{index}-{x:1}": "",
+	} {
+		sets := []conf.Setting{{Path: "schedule.rate", Value: "1"}}
+		for _, one := range strings.Fields(settings) {
+			path, value, _ := strings.Cut(one, "=")
+			sets = append(sets, conf.Setting{Path: path, Value: value})
+		}
+		_, err := Read("", nil, sets)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", settings, err)
 		}
 	}
 }

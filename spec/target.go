@@ -46,10 +46,17 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("is not a URL, %s", like)
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("names no host; write one, %s", like)
+	case u.Port() != "" && !isPort(u.Port()):
+		return nil, fmt.Errorf("has port %s, and ports are from 1 to 65535", u.Port())
 	case u.Fragment != "":
 		return nil, fmt.Errorf("has a part after #, which servers never see; leave it out")
 	}
 	return u, nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // oneWord quotes a scheme, kept short: it may be anything that stood before ://.
@@ -199,17 +206,7 @@ const fewestSecret = 4
 // aroundPlaceholders are the parts of a header's value that stay the same from
 // request to request; none where that is all of it.
 func aroundPlaceholders(value string) []string {
-	parts := []string{value}
-	for _, p := range load.Placeholders {
-		var finer []string
-		for _, part := range parts {
-			finer = append(finer, strings.Split(part, p)...)
-		}
-		parts = finer
-	}
-	if len(parts) == 1 {
-		return nil
-	}
+	parts := load.AroundPlaceholders(value)
 	return slices.DeleteFunc(parts, func(s string) bool { return len(strings.TrimSpace(s)) < fewestSecret })
 }
 

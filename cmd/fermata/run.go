@@ -32,7 +32,7 @@ latencies count from the due time.
 
 Everything can stand in a run file instead of flags; --print-spec shows the file
 that the flags mean, and --set reaches every key of it. ^C once stops asking and
-waits up to 30 s for answers; twice cuts them. Either way everything recorded is
+waits up to 30 s for answers; twice, SIGTERM and SIGHUP cut them. Either way everything recorded is
 kept and reported.
 
 With --repeat the run is made again with other seeds. With --against another

@@ -98,7 +98,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// The second ^C cuts answers at once, and so does SIGTERM: a stalled server does
+// The second ^C cuts answers at once, and so do SIGTERM and SIGHUP: a stalled server does
 // not hold the report up.
 func TestCut(t *testing.T) {
 	for name, cut := range map[string]func(*process){
@@ -108,6 +108,7 @@ func TestCut(t *testing.T) {
 			p.signal(os.Interrupt)
 		},
 		"terminate": func(p *process) { p.signal(syscall.SIGTERM) },
+		"hang up":   func(p *process) { p.signal(syscall.SIGHUP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,8 +123,10 @@ func TestCut(t *testing.T) {
 				t.Errorf("it took %v to cut", took)
 			}
 			contains(t, p.out.String(), "Partial: the run was")
-			if told := strings.Contains(p.out.String(), "terminated (SIGTERM)"); told != (name == "terminate") || told && strings.Contains(p.out.String(), "^C") {
-				t.Errorf("what ended it is not told:\n%s", &p.out)
+			for by, text := range map[string]string{"terminate": "terminated (SIGTERM)", "hang up": "hung up (SIGHUP)"} {
+				if told := strings.Contains(p.out.String(), text); told != (name == by) || told && strings.Contains(p.out.String(), "^C") {
+					t.Errorf("what ended it is not told:\n%s", &p.out)
+				}
 			}
 			began := 0
 			for _, tr := range intact(t, run) {
