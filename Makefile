@@ -64,5 +64,10 @@ e2e-real: build ## a real engine (llama.cpp) with a real model, installed into .
 	./e2e/engine.sh install
 	FERMATA_E2E=1 $(GO) test -count=1 -timeout 10m -v ./e2e
 
+.PHONY: e2e-loadgen
+e2e-loadgen: ## percentiles, estimates and validity beside MLPerf's own LoadGen, installed into .cache
+	./e2e/loadgen.sh install
+	FERMATA_LOADGEN=1 $(GO) test -count=1 -timeout 9m -v -run TestLoadGen ./e2e
+
 clean: ## remove what was built and run here
 	rm -rf bin runs .cache

@@ -25,6 +25,8 @@ type Options struct {
 
 	views []view // of Deadlines; settled makes them
 
+	MLPerf MLPerfOptions // by which scenario of MLPerf to judge too
+
 	SaturationRPS float64 // rate from which on requests queue up for ever; 0 where unknown
 	ClosedLoop    bool    // users wait for their answers: there is no rate to compare with it
 

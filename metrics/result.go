@@ -30,6 +30,8 @@ type Result struct {
 	Goodput    []Goodput   `json:"goodput"`
 	SLO        []Verdict   `json:"slo"`
 
+	MLPerf *MLPerf `json:"mlperf,omitempty"` // the same by MLPerf's rules; nil unless a scenario is named
+
 	SameEventShare *float64 `json:"same_event_share,omitempty"` // of decode tokens, those that came in the event of the token before
 	SameReadShare  *float64 `json:"same_read_share,omitempty"`  // … in the same socket read
 
@@ -421,6 +423,75 @@ type Health struct {
 	GCPauseMax     *int64   `json:"gc_pause_max_ns,omitempty"`
 	GCCycles       *int64   `json:"gc_cycles,omitempty"`
 	ClockStepMax   *int64   `json:"clock_step_max_ns,omitempty"`
+}
+
+// The verdicts of MLPerf.
+const (
+	Valid   = "VALID"
+	Invalid = "INVALID"
+)
+
+// MLPerf is a recording by the rules of MLPerf's LoadGen, whose percentiles are of
+// rank floor(n p) + 1.
+type MLPerf struct {
+	Scenario     string             `json:"scenario"`
+	Benchmark    string             `json:"benchmark,omitempty"`
+	Verdict      string             `json:"verdict"` // VALID: every rule is met
+	Rules        []MLPerfRule       `json:"rules"`
+	Queries      int64              `json:"queries"`
+	Requests     int64              `json:"requests"` // samples, as MLPerf says: several a query in multi-stream
+	Percentiles  []MLPerfPercentile `json:"percentiles"`
+	Estimates    []MLPerfEstimate   `json:"estimates"` // single-stream and multi-stream
+	ScheduledRPS *float64           `json:"scheduled_rps,omitempty"`
+	SamplesPerS  *float64           `json:"samples_per_s,omitempty"`
+	TokensPerS   *float64           `json:"tokens_per_s,omitempty"`
+	Loss         *MLPerfLoss        `json:"loss,omitempty"`
+	Attainment   *Verdict           `json:"attainment,omitempty"` // ours, of the limits jointly
+	Differences  []MLPerfDifference `json:"differences"`
+}
+
+// MLPerfRule is one rule with what it asks for.
+type MLPerfRule struct {
+	Rule  string `json:"rule"`
+	Met   bool   `json:"met"`
+	Asked *int64 `json:"asked,omitempty"`
+	Seen  *int64 `json:"seen,omitempty"`
+	Unit  string `json:"unit,omitempty"`
+	Text  string `json:"text"`
+}
+
+// MLPerfPercentile is that of one time.
+type MLPerfPercentile struct {
+	Metric string  `json:"metric"` // latency (of a query, to its last token), ttft, tpot
+	P      float64 `json:"p"`
+	N      int64   `json:"n"`
+	Rank   int64   `json:"rank"` // from 1
+	Value  *int64  `json:"value_ns,omitempty"`
+	Bound  *int64  `json:"bound_ns,omitempty"`
+	Over   *int64  `json:"over,omitempty"` // values above the bound
+}
+
+// MLPerfEstimate is an early-stopping estimate of a percentile.
+type MLPerfEstimate struct {
+	Metric    string  `json:"metric"`
+	P         float64 `json:"p"`
+	Rank      int64   `json:"rank"`
+	Discarded int64   `json:"discarded"` // values above
+	Value     *int64  `json:"value_ns,omitempty"`
+}
+
+// MLPerfLoss is how much less a server scenario gave than the offline one.
+type MLPerfLoss struct {
+	Against string   `json:"against"` // name of the offline run
+	Samples *float64 `json:"samples,omitempty"`
+	Tokens  *float64 `json:"tokens,omitempty"`
+	Valid   bool     `json:"valid"` // both are
+}
+
+// MLPerfDifference is one between these rules and the rest of the result.
+type MLPerfDifference struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
 }
 
 // A Warning is what a careful reader must know: what was seen, and what to do.

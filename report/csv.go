@@ -195,6 +195,39 @@ func (c *longForm) objectives(r *metrics.Result) {
 		c.row(row{metric: name, unit: "1", stat: "share", value: &g.Share, low: g.ShareLow, high: g.ShareHigh})
 	}
 	c.verdicts("", r.SLO)
+	c.mlperf(r.MLPerf)
+}
+
+// mlperf is the run by MLPerf's rules.
+func (c *longForm) mlperf(m *metrics.MLPerf) {
+	if m == nil {
+		return
+	}
+	for i := range m.Rules {
+		r, status, seen := &m.Rules[i], metrics.Met, (*float64)(nil)
+		if !r.Met {
+			status = metrics.Missed
+		}
+		if r.Seen != nil {
+			v := float64(*r.Seen)
+			seen = &v
+		}
+		c.row(row{metric: "mlperf/" + r.Rule, unit: r.Unit, stat: "seen", value: seen, status: status})
+	}
+	of := func(metric, stat string, p float64, v *int64) {
+		if v != nil {
+			value := float64(*v)
+			c.row(row{metric: "mlperf/" + metric, unit: "ns", stat: stat, p: &p, value: &value})
+		}
+	}
+	for _, p := range m.Percentiles {
+		of(p.Metric, "quantile", p.P, p.Value)
+	}
+	for _, e := range m.Estimates {
+		of(e.Metric, "estimate", e.P, e.Value)
+	}
+	c.row(row{metric: "mlperf", unit: "requests/s", stat: "samples", value: m.SamplesPerS, status: m.Verdict})
+	c.figure("mlperf", "tokens/s", "tokens", m.TokensPerS)
 }
 
 // verdicts are those of all requests, or of one target.

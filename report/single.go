@@ -19,6 +19,7 @@ func single(r *metrics.Result) *page {
 	if len(r.SLO) > 0 || len(r.Goodput) > 0 {
 		p.add(judgements(r))
 	}
+	p.add(mlperf(r.MLPerf))
 	p.add(targets(r))
 	p.add(outcomes(r))
 

@@ -66,15 +66,21 @@ func verdict(r *metrics.Result) fact {
 		f = objectives(r.SLO)
 	case stopped(r):
 		f.tone = term.Care
+	case r.MLPerf != nil:
+		f = fact{tone: mlperfTones[r.MLPerf.Verdict], text: measuredText(good, measured) + "."}
 	default:
-		f = fact{tone: term.Strong, text: fmt.Sprintf("Measured: %s of %s requests ok (%s); no objective was given.",
-			term.Count(good), term.Count(measured), term.Percent(float64(good)/float64(measured)))}
+		f = fact{tone: term.Strong, text: measuredText(good, measured) + "; no objective was given."}
 	}
 	if client != "" {
 		f.tone = term.Bad
 	}
-	f.text = joined(" ", partial, client, f.text)
+	f.text = joined(" ", partial, client, f.text, mlperfText(r.MLPerf))
 	return f
+}
+
+// measuredText says how many requests were good.
+func measuredText(good, measured int64) string {
+	return fmt.Sprintf("Measured: %s of %s requests ok (%s)", term.Count(good), term.Count(measured), term.Percent(float64(good)/float64(measured)))
 }
 
 // partialText says how far a stopped run had come.

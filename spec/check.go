@@ -48,6 +48,8 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
 	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))
 	zero("judge.slow", r.Judging.Slow == 0)
+	zero("mlperf.min_duration", r.MLPerf.MinDuration == 0)
+	zero("mlperf.min_queries", r.MLPerf.MinQueries == 0)
 	zero("judge.saturation", !(r.Judging.Saturation > 0 || r.Judging.Saturation < 0))
 	return found
 }
@@ -93,6 +95,7 @@ func (r *Run) report(doc *conf.Doc) {
 // reportJudging is report for what can be said anew of a recording.
 func (r *Run) reportJudging(doc *conf.Doc) {
 	doc.Report("judge", r.checkJudging())
+	doc.Report("mlperf", r.MLPerf.Check())
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Check())
 	doc.Report("", r.checkObjectives())
 }

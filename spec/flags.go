@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fermata/internal/conf"
+	"fermata/metrics"
 	"fermata/workload"
 )
 
@@ -47,6 +48,11 @@ func Flags() []Flag {
 		{"schedule", "schedule.kind", Text, "`KIND` of schedule: poisson, gamma, weibull, constant, closed, all or a file of times"},
 		{"warmup", "schedule.warmup", Text, "`HOW` long to warm up: 200, 10%, 30s or 0"},
 		{"drain", "schedule.drain", Text, "`HOW` to end: load or quiet"},
+
+		{"scenario", "mlperf.scenario", Text, "MLPerf `SCENARIO` to offer the load as and to judge it by too: single-stream, multi-stream, server, offline or interactive; of run, several: offline,server"},
+		{"benchmark", "mlperf.benchmark", Text, "MLPerf `BENCHMARK` whose limits hold, such as llama2-70b"},
+		{"min-duration", "mlperf.min_duration", Text, "`TIME` that a scenario lasts at least"},
+		{"min-queries", "mlperf.min_queries", Text, "queries of a scenario at least: `N`"},
 
 		{"input", "workload.input", Text, "`TOKENS` of each prompt: 512, uniform:100,500, normal:512,64, lognormal:417,1418 or empirical:FILE"},
 		{"output", "workload.output", Text, "`TOKENS` of each answer, like --input"},
@@ -101,13 +107,15 @@ func Flags() []Flag {
 
 // values are those of flags that have only a few.
 var values = map[string][]string{
-	"api":      {"chat", "completions"},
-	"schedule": {"poisson", "gamma", "weibull", "constant", "closed", "all"},
-	"drain":    {"load", "quiet"},
-	"lengths":  workload.Presets(),
-	"format":   workload.Formats(),
-	"judge":    {"interval", "point"},
-	"expect":   {"stop", "length", "any"},
+	"api":       {"chat", "completions"},
+	"schedule":  {"poisson", "gamma", "weibull", "constant", "closed", "all"},
+	"drain":     {"load", "quiet"},
+	"lengths":   workload.Presets(),
+	"format":    workload.Formats(),
+	"judge":     {"interval", "point"},
+	"scenario":  metrics.Scenarios(),
+	"benchmark": metrics.Benchmarks(),
+	"expect":    {"stop", "length", "any"},
 }
 
 // Values are all the values that the flag takes, where they can be listed.

@@ -27,22 +27,23 @@ import (
 // makes one with its defaults filled in. Paths of files are as the process sees
 // them, not relative to the run file.
 type Run struct {
-	Name     string            `yaml:"name"` // part of the run's folder name
-	Target   Target            `yaml:"target"`
-	Targets  []Candidate       `yaml:"targets"`    // several in one run, instead of Target
-	Among    string            `yaml:"interleave"` // how requests go to them: random (default) or block
-	Workload workload.Options  `yaml:"workload"`
-	Schedule schedule.Options  `yaml:"schedule"`
-	Load     load.Options      `yaml:"load"`
-	Connect  wire.Options      `yaml:"connect"` // how the servers are reached
-	SLO      []string          `yaml:"slo"`     // objectives, as metrics.ParseObjective takes them
-	Judging  Judging           `yaml:"judge"`
-	Expect   string            `yaml:"expect"` // how a good answer ends: stop, length or any (default)
-	Check    check.Options     `yaml:"check"`  // by which a right answer is known; default none
-	Record   Record            `yaml:"record"`
-	Prices   cost.Prices       `yaml:"prices"`    // a file of prices, or prices; the saved run file has the prices
-	Labels   map[string]string `yaml:"labels"`    // free words that go into results
-	Seed     uint64            `yaml:"seed,zero"` // of everything random; default a fresh one
+	Name     string                `yaml:"name"` // part of the run's folder name
+	Target   Target                `yaml:"target"`
+	Targets  []Candidate           `yaml:"targets"`    // several in one run, instead of Target
+	Among    string                `yaml:"interleave"` // how requests go to them: random (default) or block
+	Workload workload.Options      `yaml:"workload"`
+	Schedule schedule.Options      `yaml:"schedule"`
+	Load     load.Options          `yaml:"load"`
+	Connect  wire.Options          `yaml:"connect"` // how the servers are reached
+	SLO      []string              `yaml:"slo"`     // objectives, as metrics.ParseObjective takes them
+	Judging  Judging               `yaml:"judge"`
+	MLPerf   metrics.MLPerfOptions `yaml:"mlperf"` // the scenario that the load is and by which it is judged too; default none
+	Expect   string                `yaml:"expect"` // how a good answer ends: stop, length or any (default)
+	Check    check.Options         `yaml:"check"`  // by which a right answer is known; default none
+	Record   Record                `yaml:"record"`
+	Prices   cost.Prices           `yaml:"prices"`    // a file of prices, or prices; the saved run file has the prices
+	Labels   map[string]string     `yaml:"labels"`    // free words that go into results
+	Seed     uint64                `yaml:"seed,zero"` // of everything random; default a fresh one
 
 	Simulated string `yaml:"-"` // the system, where Again read the spec of a simulated run
 }
@@ -105,6 +106,7 @@ func Read(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	doc.Report("", r.zeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.prefer(sets)
+	r.stage(doc)
 	r.report(doc)
 	if err := doc.Err(); err != nil {
 		return nil, err
@@ -147,6 +149,7 @@ func (r *Run) prefer(sets []conf.Setting) {
 	preferWhen(&r.Schedule, r.mayConverse(), func(path string) bool {
 		return slices.ContainsFunc(sets, func(s conf.Setting) bool { return below(s.Path, path) })
 	})
+	preferScenario(r, set)
 	preferWhat(&r.Workload, set)
 	preferCheck(&r.Check, set)
 }
@@ -240,6 +243,8 @@ func (r *Run) Judge() (metrics.Options, error) {
 		mistakes = append(mistakes, conf.Mistake{Path: "judge.deadlines", Text: err.Error()})
 	}
 	o.Deadlines = d
+	o.MLPerf = r.MLPerf.Filled()
+	o.MLPerf.Otherwise = r.otherwise()
 	for i, text := range r.Load.StopAtPrecision {
 		aim, err := metrics.ParseAim(text)
 		if err != nil {

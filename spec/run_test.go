@@ -199,6 +199,13 @@ var roundTrip = map[string]string{
 	"judge.slow":             "30s",
 	"judge.saturation":       "9.5",
 	"judge.verdict":          "point",
+	"mlperf.scenario":        "server",
+	"mlperf.benchmark":       "llama2-70b",
+	"mlperf.ttft":            "1s",
+	"mlperf.tpot":            "30ms",
+	"mlperf.latency":         "12s",
+	"mlperf.min_duration":    "1m",
+	"mlperf.min_queries":     "300",
 	"expect":                 "stop",
 	"check":                  `regex:^{"a": \d+}`,
 	"record.keep_text":       "true",
@@ -239,6 +246,9 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 			sets = append(sets, conf.Setting{Path: "schedule.concurrency", Value: "3"})
 		case "workload.session_share":
 			sets = append(sets, conf.Setting{Path: "workload.turns", Value: "3"}, conf.Setting{Path: "schedule.rate", Value: "4"})
+		case "mlperf.scenario", "mlperf.benchmark", "mlperf.ttft", "mlperf.tpot", "mlperf.latency", "mlperf.min_duration", "mlperf.min_queries":
+			sets = append(sets, conf.Setting{Path: "mlperf.scenario", Value: "interactive"},
+				conf.Setting{Path: "mlperf.benchmark", Value: "llama3.1-8b"}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "load.max_cost":
 			sets = append(sets, conf.Setting{Path: "prices", Value: roundTrip["prices"]}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "load.stop_at_precision":

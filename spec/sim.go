@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fermata/internal/conf"
+	"fermata/metrics"
 	"fermata/schedule"
 	"fermata/sim"
 	"fermata/workload"
@@ -20,13 +21,14 @@ import (
 type Sim struct {
 	Name        string `yaml:"name"`
 	sim.Options `yaml:",inline"`
-	Flags       sim.Aliases       `yaml:",inline"`
-	Workload    SimWorkload       `yaml:"workload"`
-	Schedule    schedule.Options  `yaml:"schedule"` // needless where the workload's file has arrivals
-	SLO         []string          `yaml:"slo"`
-	Judging     Judging           `yaml:"judge"`
-	Labels      map[string]string `yaml:"labels"`
-	Serve       map[string]any    `yaml:"serve"` // of the server alone, see serve.NewSim
+	Flags       sim.Aliases           `yaml:",inline"`
+	Workload    SimWorkload           `yaml:"workload"`
+	Schedule    schedule.Options      `yaml:"schedule"` // needless where the workload's file has arrivals
+	SLO         []string              `yaml:"slo"`
+	Judging     Judging               `yaml:"judge"`
+	MLPerf      metrics.MLPerfOptions `yaml:"mlperf"`
+	Labels      map[string]string     `yaml:"labels"`
+	Serve       map[string]any        `yaml:"serve"` // of the server alone, see serve.NewSim
 
 	text []byte // the same with defaults, its paths as they were written
 }
@@ -66,12 +68,13 @@ func ReadSim(file string, data []byte, sets []conf.Setting) (*Sim, error) {
 	doc.Report("", r.zeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.prefer(sets)
+	r.stage(doc)
 	s.report(doc, r)
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}
 	r.fill(doc)
-	s.Workload.Options, s.Schedule, s.Judging = r.Workload, r.Schedule, r.Judging
+	s.Workload.Options, s.Schedule, s.Judging, s.MLPerf = r.Workload, r.Schedule, r.Judging, r.MLPerf
 	return s, s.write(&written)
 }
 
@@ -108,6 +111,7 @@ func (s *Sim) resolve(dir string) {
 func (s *Sim) Run() *Run {
 	return &Run{
 		Name: s.Name, Workload: s.Workload.Options, Schedule: s.Schedule, SLO: s.SLO, Judging: s.Judging,
+		MLPerf: s.MLPerf,
 		Labels: s.Labels, Seed: s.Seed,
 	}
 }

@@ -80,7 +80,7 @@ func (all specFlags) settings(c *cobra.Command, set []string) ([]conf.Setting, e
 
 // isJudging says that a flag is about judging, not about running.
 func isJudging(f spec.Flag) bool {
-	return f.Path == "slo" || f.Path == "expect" || strings.HasPrefix(f.Path, "judge.")
+	return f.Path == "slo" || f.Path == "expect" || strings.HasPrefix(f.Path, "judge.") || strings.HasPrefix(f.Path, "mlperf.")
 }
 
 func addFormat(c *cobra.Command, format *string) {

@@ -40,13 +40,15 @@ server takes turns with it (ABBA), under the same load, seeds, model, key and
 headers, and the two are compared as by fermata compare.
 
 Exit codes: 0 fine; 1 the tool or its first request failed; 2 wrong usage; 3 an
-objective was missed, or no request succeeded; 4 the measurement cannot carry the
-claim (this machine was the bottleneck, an objective is open, or failures stopped
-the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
+objective or a limit of MLPerf's was missed, or no request succeeded; 4 the
+measurement cannot carry the claim (this machine was the bottleneck, an objective
+is open, MLPerf's rules make it INVALID for another reason than its limits, or
+failures stopped the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 		Example: `  fermata run http://127.0.0.1:8000 --rate 4 --requests 200
   fermata run http://127.0.0.1:8000/v1 --concurrency 8 --duration 60s --input 1024 --output 256
   fermata run https://api.example.com/v1 --model m --api-key-env KEY --rate 0.5 \
       --slo "ttft<=2s and tbt.p99<=100ms @99%"
+  fermata run http://127.0.0.1:8000 --scenario offline,server --benchmark llama2-70b --rate 4
   fermata run experiment.yaml --set schedule.rate=8
   fermata run http://127.0.0.1:8000 --rate 4 --requests 500 --repeat 10 \
       --against http://127.0.0.1:8001`,
@@ -70,6 +72,12 @@ the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 		}
 		if err := again.check(c); err != nil {
 			return err
+		}
+		if scenarios := scenariosOf(sets); len(scenarios) > 1 {
+			if printSpec || again.wanted() {
+				return usagef("--print-spec, --repeat and --against are about one scenario, not about %d", len(scenarios))
+			}
+			return s.measureScenarios(c.Context(), args, sets, scenarios, out, format, quiet)
 		}
 		r, err := readSpec(args, sets, printSpec)
 		if err != nil {
@@ -117,13 +125,7 @@ func readSpec(args []string, sets []conf.Setting, printing bool) (*spec.Run, err
 
 // measure runs, reports and gives the run its exit code.
 func (s streams) measure(ctx context.Context, r *spec.Run, out, format string, quiet bool) error {
-	ctx, stop, release := interrupts(ctx, s)
-	defer release()
-	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
-	line := newLive(s, quiet)
-	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
-	done, err := experiment.Run(ctx, r, o)
-	line.end()
+	done, err := s.offer(ctx, r, out, quiet)
 	if err != nil {
 		return err
 	}
@@ -132,6 +134,18 @@ func (s streams) measure(ctx context.Context, r *spec.Run, out, format string, q
 	}
 	s.say("recorded in %s", done.Dir)
 	return verdict(done)
+}
+
+// offer runs and records.
+func (s streams) offer(ctx context.Context, r *spec.Run, out string, quiet bool) (*experiment.Done, error) {
+	ctx, stop, release := interrupts(ctx, s)
+	defer release()
+	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
+	line := newLive(s, quiet)
+	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
+	done, err := experiment.Run(ctx, r, o)
+	line.end()
+	return done, err
 }
 
 // verdict is the exit code of a finished run.
@@ -148,6 +162,9 @@ func verdict(d *experiment.Done) error {
 // judged is the exit code that a result alone asks for.
 func judged(r *metrics.Result) error {
 	missed, open := r.Outcomes["ok"] == 0, r.Health.ClientBound || r.Run.Interrupted == load.TooManyFailed
+	if m := r.MLPerf; m != nil && m.Verdict == metrics.Invalid {
+		missed, open = missed || m.Missed(), open || !m.Missed()
+	}
 	for _, v := range r.SLO {
 		missed = missed || v.Verdict == "missed"
 		open = open || v.Verdict == "open"
@@ -163,6 +180,7 @@ func judged(r *metrics.Result) error {
 
 // report prints results on standard output.
 func (s streams) report(format string, results []*metrics.Result) error {
+	metrics.MLPerfLosses(results)
 	if err := report.Write(format, s.out, results, look(s.out)); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}

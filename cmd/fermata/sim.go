@@ -95,7 +95,7 @@ Exit codes as of run.`,
 
 // isSimulated says that a flag means something to a simulated run.
 func isSimulated(f spec.Flag) bool {
-	for _, room := range []string{"schedule.", "workload.", "judge."} {
+	for _, room := range []string{"schedule.", "workload.", "judge.", "mlperf."} {
 		if strings.HasPrefix(f.Path, room) {
 			return true
 		}
