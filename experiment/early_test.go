@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,56 @@ func TestStopInCalibration(t *testing.T) {
 	for _, line := range said {
 		if strings.Contains(line, "calibration") || strings.Contains(line, "prompts of") {
 			t.Error(line)
+		}
+	}
+}
+
+// A published trace is taken as a schedule just as it was published: arrivals and
+// lengths, in order of time.
+func TestPublishedTraceAsSchedule(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		due           int64
+		input, output int32
+	}
+	for name, c := range map[string]struct {
+		text string
+		want []row
+	}{
+		"azure.csv": {
+			"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n",
+			[]row{{0, 374, 44}, {4_314_579_000, 396, 109}},
+		},
+		"burst.csv": {
+			"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,230,1317,Conversation log\n50,GPT-4,10,0,10,API log\n",
+			[]row{{5e9, 472, 18}, {45e9, 1087, 230}},
+		},
+		"mooncake.jsonl": {
+			`{"timestamp": 3000, "input_length": 500, "output_length": 7, "hash_ids": [1]}` + "\n" + `{"timestamp": 1000, "input_length": 600, "output_length": 8, "hash_ids": [1, 2]}` + "\n",
+			[]row{{1e9, 600, 8}, {3e9, 500, 7}},
+		},
+		"own.csv": {"at_s,prompt_tokens\n0.5,9\n", []row{{5e8, 9, 128}}},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := spec.Read("", nil, []conf.Setting{{Path: "target.url", Value: "http://h:1"}, {Path: "schedule.file", Value: path}, {Path: "schedule.warmup", Value: "0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompts, plan, err := open(s)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []row
+		for at, ok := plan.Next(0); ok; at, ok = plan.Next(0) {
+			q, _ := prompts.At(at.Index, at.PromptTokens, at.OutputTokens)
+			got = append(got, row{at.Due, q.PromptTokens, q.OutputTokens})
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

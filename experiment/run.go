@@ -157,11 +157,27 @@ func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, 
 	if n := prompts.Timed(); n > 0 && s.Schedule.Unset() {
 		return schedule.NewTimed(s.Schedule, n, prompts.Time, s.Seed)
 	}
+	if s.Schedule.File != "" {
+		if rows, err := workload.ReadTrace(s.Schedule.File); err != nil {
+			return nil, fmt.Errorf("reading the schedule: %w", err)
+		} else if rows != nil {
+			return fromTrace(s, rows)
+		}
+	}
 	arrivals, err := schedule.New(s.Schedule, s.Seed)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no file %s, which schedule.file (--trace) names", s.Schedule.File)
 	}
 	return arrivals, err
+}
+
+// fromTrace is the schedule of a published trace: its arrivals and its lengths.
+func fromTrace(s *spec.Run, trace []workload.TraceRow) (*schedule.Schedule, error) {
+	rows := make([]schedule.Arrival, len(trace))
+	for i, r := range trace {
+		rows[i] = schedule.Arrival{Due: r.DueNs, PromptTokens: r.PromptTokens, OutputTokens: r.OutputTokens}
+	}
+	return schedule.NewGiven(s.Schedule, rows, s.Seed)
 }
 
 // converseNotes say what a rate means for conversations.

@@ -41,7 +41,7 @@ func Flags() []Flag {
 		{"concurrency", "schedule.concurrency", Text, "`USERS` of a closed loop, instead of a rate"},
 		{"think", "schedule.think", Text, "`TIME` from an answer to its user's next request, or its conversation's next turn: 2s or exponential:2s"},
 		{"burstiness", "schedule.burstiness", Text, "`SHAPE` of gamma gaps: 1 is Poisson, less comes in clumps"},
-		{"trace", "schedule.file", Text, "`FILE` of given times, CSV or JSONL, instead of a rate"},
+		{"trace", "schedule.file", Text, "`FILE` of given times instead of a rate: CSV, JSONL, or a trace as Azure, Mooncake and BurstGPT publish it"},
 		{"speedup", "schedule.speedup", Text, "`FACTOR` by which given times go faster: 2 is twice as fast"},
 		{"requests", "schedule.requests", Text, "measured requests: `N`"},
 		{"duration", "schedule.duration", Text, "length of the measured phase: `TIME`"},
