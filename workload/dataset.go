@@ -134,6 +134,9 @@ func (d *dataset) objects(o Options) func(element) error {
 			}
 		}
 		it, err := d.parse(e.data)
+		if err == nil && d.shape == ownJSONL {
+			err = d.checkAttached(it.messages)
+		}
 		if err != nil {
 			return d.bad(o, e.bad(err))
 		}

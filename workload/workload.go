@@ -196,7 +196,15 @@ func (w *Workload) medians() pair {
 func (w *Workload) At(index int64, promptTokens, outputTokens int32) (Request, bool) {
 	q, it, ok := w.shape(index, promptTokens, outputTokens)
 	switch {
-	case !ok || it.text():
+	case !ok:
+	case it.text():
+		if w.data.shape == ownJSONL && q.Messages != nil {
+			var err error
+			if q.Messages, err = w.data.attach(q.Messages); err != nil {
+				w.failed.CompareAndSwap(nil, &err)
+				return q, false
+			}
+		}
 	case it.hashes != nil:
 		q.Prompt = w.synthetic.blocks(index, index/w.Rows(), it.hashes, q.PromptTokens)
 	default:
