@@ -85,6 +85,9 @@ func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 		if err := prepareAll(ctx, o.Stop, all); err != nil {
 			return nil, err
 		}
+		if err := probeSaturation(ctx, o.Stop, s, all[0]); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := folder(o.Out, s.Name)
 	if err != nil {

@@ -15,5 +15,6 @@ type Options struct {
 	MaxCost         string        `yaml:"max_cost"`          // amount that the run may cost, in the currency of its prices, such as 2.50; default no bound
 	Retries         int           `yaml:"retries"`           // tries of a failed request after its first; default 0
 	TimeScale       float64       `yaml:"time_scale"`        // simulated seconds a second, of a simulator behind a port; default what it says
+	ProbeSaturation bool          `yaml:"probe_saturation"`  // ask in a burst before the run how many requests/s are served at most; default no
 	WaitReady       time.Duration `yaml:"wait_ready"`        // how long to wait for the server before starting; default 0, not at all
 }

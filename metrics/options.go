@@ -28,6 +28,7 @@ type Options struct {
 	MLPerf MLPerfOptions // by which scenario of MLPerf to judge too
 
 	SaturationRPS float64 // rate from which on requests queue up for ever; 0 where unknown
+	Probed        bool    // that rate comes from a burst before the run
 	ClosedLoop    bool    // users wait for their answers: there is no rate to compare with it
 
 	// dependence is shared by all that judges one recording.

@@ -140,9 +140,16 @@ type Load struct {
 	Spent     *Spent      `json:"spent,omitempty"`
 	Precision []Precision `json:"precision,omitempty"` // in the order in which they were asked for
 
-	SaturationRPS *float64 `json:"saturation_rps,omitempty"` // as it was given or probed
-	OfSaturation  *float64 `json:"of_saturation,omitempty"`  // offered_rps over it
-	Drift         *Drift   `json:"drift,omitempty"`
+	Saturation    *Saturation `json:"saturation,omitempty"`
+	SaturationRPS *float64    `json:"saturation_rps,omitempty"` // as it was given or probed
+	OfSaturation  *float64    `json:"of_saturation,omitempty"`  // offered_rps over it
+	Drift         *Drift      `json:"drift,omitempty"`
+}
+
+// Saturation is the highest rate that the system serves, and who says so.
+type Saturation struct {
+	RPS    float64 `json:"rps"`
+	Source string  `json:"source"` // given, or probed before the run
 }
 
 // A Drift says whether the number of requests under way, as each new one found

@@ -232,6 +232,10 @@ func (y *tally) result(r *Result, measured int64) {
 	l.Lateness = y.lateness.dist(measured)
 	if load := y.load(r.Window, y.opt); load > 0 {
 		l.SaturationRPS, l.OfSaturation = some(y.opt.SaturationRPS, true), &load
+		l.Saturation = &Saturation{RPS: y.opt.SaturationRPS, Source: "given"}
+		if y.opt.Probed {
+			l.Saturation.Source = "probed"
+		}
 	}
 	l.InFlightMax, l.InFlightMean = y.flight.result()
 	r.Throughput = Throughput{

@@ -321,7 +321,7 @@ func (m *remarks) dependence(w *list, r *Result) {
 		return
 	}
 	w.add("assumed_intervals", "intervals rest on how alike the waits in a row were in this run: how near the load is to saturation is not known",
-		"Where a run is too short to have seen a burst, true intervals are wider, near saturation much wider: docs/evidence/coverage.md has how often. Give --saturation if it is known. Quantiles judged this way have the status assumed.")
+		"Where a run is too short to have seen a burst, true intervals are wider, near saturation much wider: docs/evidence/coverage.md has how often. Give --saturation if it is known, or find it with --probe-saturation. Quantiles judged this way have the status assumed.")
 }
 
 // drifted says how things grew.

@@ -128,7 +128,10 @@ var keys = []key{
 	{"Window.why", "", "Why the phase ended there.", ""},
 	{"Window.time_scale", "1", "Seconds of judged time a second of recorded time; 1 unless time was simulated. All times in the result are judged time.", ""},
 
-	{"Load.saturation_rps", "requests/s", "The highest rate that the system serves, as it was given (`judge.saturation`).", "it is not known"},
+	{"Load.saturation", "", "The highest rate that the system serves, and who says so.", "it is not known"},
+	{"Saturation.rps", "requests/s", "The rate.", ""},
+	{"Saturation.source", "", "given (`judge.saturation`), or probed by a burst before the run (`load.probe_saturation`).", ""},
+	{"Load.saturation_rps", "requests/s", "The highest rate that the system serves, the `rps` of `saturation`.", "it is not known"},
 	{"Load.of_saturation", "1", "offered_rps over it: what the heavy-traffic term of intervals rests on.", "it is not known, or the loop is closed"},
 	{"Load.drift", "", "How the number of requests under way grew.", "fewer than 1000 requests came, or all at once, or the loop is closed"},
 	{"Load.offered_rps", "requests/s", "Measured requests due, over the length of their phase.", "the phase has no length"},

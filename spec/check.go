@@ -209,6 +209,19 @@ func (r *Run) checkLoad() []conf.Problem {
 	if s := l.TimeScale; s < 0 || s > 0 && (s < 0.001 || s > 1000) {
 		found.add("time_scale", "must be from 0.001 to 1000 simulated seconds a second, not %v", s)
 	}
+	if l.ProbeSaturation {
+		const path = "probe_saturation"
+		switch {
+		case len(r.Targets) > 1:
+			found.add(path, "finds the rate that one system serves, and this run has %d targets: run them one by one", len(r.Targets))
+		case r.Schedule.Kind == schedule.Closed || r.Schedule.Concurrency > 0 || r.Schedule.Kind == schedule.All:
+			found.add(path, "is for runs that offer a rate, and this one offers none: leave it out")
+		case r.Workload.Turns > 0 || r.Workload.SessionShare > 0:
+			found.add(path, "asks single requests, and this run has conversations: leave it out")
+		case l.MaxCost != "":
+			found.add(path, "and max_cost exclude each other: what the probe costs would not be counted")
+		}
+	}
 	for path, d := range map[string]time.Duration{"timeout": l.Timeout, "silence_timeout": l.SilenceTimeout, "wait_ready": l.WaitReady} {
 		if d < 0 {
 			found.add(path, "must not be negative, not %s", conf.Duration(d))

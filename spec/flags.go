@@ -90,6 +90,7 @@ func Flags() []Flag {
 		{"prices", "prices", Text, "`FILE` of what tokens cost"},
 		{"retries", "load.retries", Text, "times that a request is tried again which failed before its first token: `N`"},
 		{"time-scale", "load.time_scale", Text, "simulated `SECONDS` a second, of a simulated server; default what it says"},
+		{"probe-saturation", "load.probe_saturation", Switch, "find the saturation in a burst before the run (at most 600 requests and 60 s, not recorded), for intervals"},
 		{"wait-ready", "load.wait_ready", Text, "`TIME` to wait for the server before starting"},
 
 		{"http2", "connect.http2", Switch, "speak HTTP/2 and nothing else"},

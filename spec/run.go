@@ -134,6 +134,9 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	doc, _ := conf.ReadWith(file, data, sets, r)
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.reportJudging(doc)
+	if slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == "judge.saturation" }) {
+		r.Load.ProbeSaturation = false // what the run found out counts no more
+	}
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}
@@ -232,6 +235,7 @@ func (r *Run) Judge() (metrics.Options, error) {
 		PointVerdict: r.Judging.Verdict == "point",
 
 		SaturationRPS: r.Judging.Saturation,
+		Probed:        r.Load.ProbeSaturation,
 		ClosedLoop:    r.Schedule.Kind == schedule.Closed,
 	}
 	if r.Judging.Pace > 0 {

@@ -191,6 +191,7 @@ var roundTrip = map[string]string{
 	"load.retries":           "2",
 	"load.wait_ready":        "2m",
 	"load.time_scale":        "10",
+	"load.probe_saturation":  "true",
 	"slo":                    `["ttft<=2s and tbt.p99<=100ms @99%", "e2e<=20s"]`,
 	"judge.target_gap":       "[20.833334ms, 1s]",
 	"judge.pace":             "7.5",

@@ -1,0 +1,134 @@
+package experiment
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fermata/load"
+	"fermata/recording"
+	"fermata/spec"
+	"fermata/wire"
+	"fermata/workload"
+)
+
+// A probe of saturation asks for more than the server can do and looks at how fast
+// it answers. It is no part of the run: nothing of it is recorded.
+const (
+	burstRequests = 600              // most requests, all at once unless load.max_in_flight says otherwise
+	burstTime     = 60 * time.Second // after which those that are left are cut
+	fewestAnswers = 40               // without which nothing is known
+	burstFrom     = 1 << 40          // number of its first request: no run gets so far, and made-up prompts differ by number
+)
+
+// probeSaturation finds the rate that the target serves while requests wait, before
+// anything is measured, and writes it into the run file as if it had been given. It
+// tells what it may cost. Without enough answers saturation stays unknown.
+func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *target) error {
+	if !s.Load.ProbeSaturation {
+		return nil
+	}
+	s.Judging.Saturation = 0
+	users := burstRequests
+	if most := s.Load.MaxInFlight; most > 0 {
+		users = min(users, most)
+	}
+	t.say("probing saturation: up to %d requests, %d at a time, for at most %s, before the run and not recorded", burstRequests, users, burstTime)
+	ctx, cancel := context.WithTimeout(ctx, burstTime)
+	defer cancel()
+	halted := make(chan struct{})
+	defer close(halted)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-halted:
+		}
+	}()
+	ends, asked, err := t.burst(ctx, users)
+	select {
+	case <-stop:
+		return ErrInterrupted
+	default:
+	}
+	if err != nil {
+		return err
+	}
+	rps, ok := servedRate(ends)
+	if scale := max(t.scale, s.Load.TimeScale); scale > 0 {
+		rps /= scale
+	}
+	if !ok {
+		t.say("%d of %d requests of the probe were answered: too few to know the saturation, so intervals rest on what the run itself shows", len(ends), asked)
+		return nil
+	}
+	s.Judging.Saturation = rps
+	t.say("saturated at %.4g requests/s (%d requests)", rps, len(ends))
+	return nil
+}
+
+// burst asks with so many users who never think, and gives when answers ended, in
+// ns, in any order.
+func (t *target) burst(ctx context.Context, users int) (ends []int64, asked int, err error) {
+	d, err := t.dialect()
+	if err != nil {
+		return nil, 0, err
+	}
+	clock := wire.NewClock()
+	tr := t.choice.New(clock)
+	defer tr.Close()
+	p := load.Probe{
+		Dialect: d, Transport: tr, Clock: clock, URL: t.url, Header: t.headerFor("saturation"),
+		Timeout: min(t.spec.Load.Timeout, burstTime), Secrets: t.secrets,
+	}
+	requests := make([]workload.Request, 0, burstRequests)
+	for i := range int64(burstRequests) {
+		q, ok := t.prompts.At(burstFrom+i, 0, 0)
+		if !ok {
+			break // a data set that is played once; Err tells of one that cannot be read
+		}
+		requests = append(requests, q)
+	}
+	if err := t.prompts.Err(); err != nil {
+		return nil, 0, err
+	}
+	traces, errs := make([]recording.Trace, len(requests)), make([]error, len(requests))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(users, len(requests)) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(requests)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				traces[i], errs[i] = p.Ask(ctx, &requests[i])
+			}
+		})
+	}
+	all.Wait()
+	for i := range traces {
+		if errs[i] != nil {
+			return nil, 0, errs[i]
+		}
+		if traces[i].Outcome != "" {
+			asked++
+		}
+		if traces[i].Outcome == recording.OK {
+			ends = append(ends, traces[i].End.V)
+		}
+	}
+	return ends, asked, nil
+}
+
+// servedRate is how many answers a second ended between the first quarter and the
+// last 15 in 100 of them, while the server fills and empties no more.
+func servedRate(ends []int64) (rps float64, ok bool) {
+	if len(ends) < fewestAnswers {
+		return 0, false
+	}
+	slices.Sort(ends)
+	from, to := len(ends)/4, len(ends)*85/100
+	if ends[to] <= ends[from] {
+		return 0, false
+	}
+	return float64(to-from) * 1e9 / float64(ends[to]-ends[from]), true
+}
