@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,7 +42,10 @@ func TestLoadGen(t *testing.T) {
 	}
 	root := os.Getenv("LOADGEN")
 	if root == "" {
-		root = "../.cache/loadgen"
+		root = ".cache/loadgen"
+	}
+	if !filepath.IsAbs(root) {
+		root = filepath.Join("..", root)
 	}
 	if _, err := os.Stat(root + "/ok"); err != nil {
 		t.Skip("not run: mlcommons-loadgen could not be installed, as ./e2e/loadgen.sh install said")

@@ -270,11 +270,11 @@ func (m *mlperf) rates(p *MLPerf) {
 
 // differences name where this block and ours part.
 func (m *mlperf) differences() []MLPerfDifference {
-	all := []MLPerfDifference{{
-		"rank", fmt.Sprintf("percentiles here are of LoadGen's rank ⌊np⌋ + 1 = %d of %d; elsewhere of rank ⌈np⌉ = %d",
-			stats.LoadGenRank(m.latency.values.N(), m.o.percentile()), m.latency.values.N(), stats.RankAt(m.latency.values.N(), m.o.percentile())),
-	}}
+	all := []MLPerfDifference{}
 	add := func(code, text string) { all = append(all, MLPerfDifference{code, text}) }
+	if n, p := m.latency.values.N(), m.o.percentile(); n > 0 {
+		add("rank", fmt.Sprintf("percentiles here are of LoadGen's rank ⌊np⌋ + 1 = %d of %d; elsewhere of rank ⌈np⌉ = %d", stats.LoadGenRank(n, p), n, stats.RankAt(n, p)))
+	}
 	if m.o.bounded() {
 		add("equality", "a percentile that equals its limit passes here, as in LoadGen, which fails what is above (>); MLPerf's submission checker fails equality too")
 		if m.o.TTFT > 0 && m.o.TPOT > 0 {
