@@ -280,7 +280,7 @@ func TestConversationFails(t *testing.T) {
 func TestConversationRows(t *testing.T) {
 	t.Parallel()
 	rows := `{"session":"b","at_s":0.06,"prompt":"b0","think_s":9}
-{"session":"a","at_s":0.02,"messages":[{"role":"system","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:x"}}]}],"tools":[{"n":1.0}],"response_format":{"type":"json"}}
+{"session":"a","at_s":0.02,"messages":[{"role":"system","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:x"}}]}],"tools":[{"n":1.0}],"response_format":{"type":"json"}}
 {"at_s":0.03,"prompt":"alone"}
 {"session":"b","at_s":0.0,"prompt":"b1","think_s":0.025,"body":{"top_k":1e2}}
 {"session":"a","at_s":0.01,"prompt":"a1"}
@@ -320,7 +320,7 @@ func TestConversationRows(t *testing.T) {
 	if want := max(a1.Due, b1.Due) + 1; end.WindowEnd != want {
 		t.Errorf("the window ends at %d, want 1 ns after the last due time, %d", end.WindowEnd, want)
 	}
-	opaque := `{"role":"system","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:x"}}]}`
+	opaque := `{"role":"system","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:x"}}]}`
 	var first, second, last map[string]json.RawMessage
 	number := 0
 	for i, b := range s.got() {
