@@ -183,21 +183,34 @@ func entryLabel(e *compare.Entry) string {
 	return label + " " + e.Stat
 }
 
-// signedShare is +2.13% of a ratio, with three significant digits.
-func signedShare(v float64) string {
-	if math.Abs(v) < 1e-9 {
-		return "0%"
-	}
-	return signed(100*v) + "%"
-}
+// signedShare is +2.13% of a ratio.
+func signedShare(v float64) string { return signed(100*v) + "%" }
 
-// signed has three significant digits and a sign.
+// signed has a sign and three digits, two of them decimals at most: 0.004 % of a
+// time is nothing to anybody.
 func signed(v float64) string {
 	sign := "+"
 	if v < 0 {
 		sign = "−"
 	}
-	return sign + term.Number(math.Abs(v), false)
+	decimals := 2
+	switch v = math.Abs(v); {
+	case v < 0.005:
+		return "0"
+	case v >= 99.95:
+		decimals = 0
+	case v >= 9.995:
+		decimals = 1
+	}
+	return sign + strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// leastShare is what can be found, in per cent.
+func leastShare(v float64) string {
+	if v > 0 && 100*v < 0.005 {
+		return "<0.01"
+	}
+	return strings.TrimPrefix(signed(100*v), "+")
 }
 
 // signedPoints is a difference of shares in percentage points.
@@ -218,7 +231,7 @@ func entryDifference(e *compare.Entry) (difference, interval, mde string) {
 	case e.Relative != nil:
 		difference, interval = signedShare(e.Relative.Difference), ends(e.Relative.Low, e.Relative.High, signedShare)
 		if e.Relative.MDE != nil {
-			mde = strings.TrimPrefix(signedShare(*e.Relative.MDE), "+")
+			mde = leastShare(*e.Relative.MDE) + "%"
 		}
 	default:
 		difference, interval = signedPoints(*e.Difference)+" pt", ends(e.Low, e.High, signedPoints)
@@ -226,7 +239,7 @@ func entryDifference(e *compare.Entry) (difference, interval, mde string) {
 			difference, interval = term.Number(*e.Difference, true), ends(e.Low, e.High, func(v float64) string { return term.Number(v, true) })
 		}
 		if e.MDE != nil {
-			if mde = strings.TrimPrefix(signedPoints(*e.MDE), "+") + " pt"; e.Unit != "share" {
+			if mde = leastShare(*e.MDE) + " pt"; e.Unit != "share" {
 				mde = term.Number(*e.MDE, true)
 			}
 		}
