@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -74,7 +75,8 @@ type Request struct {
 
 	Simulated *Simulated // for the truth log: set by an engine that knows more, by the end of the answer
 
-	cut func() // ends the connection, whatever is being written to it
+	cut    func()      // ends the connection, whatever is being written to it
+	wasCut atomic.Bool // cut was called
 }
 
 // An Event is what is sent at one moment. The fields of the first group make one

@@ -139,6 +139,10 @@ func TestRefusals(t *testing.T) {
 		{"no prompt", "/v1/completions", `{"model":"m"}`, key, 400, `"param":"prompt"`},
 		{"bad prompt", "/v1/completions", `{"model":"m","prompt":{}}`, key, 400, `"param":"prompt"`},
 		{"bad type", "/v1/chat/completions", chat(`,"max_tokens":"many"`), key, 400, `"param":"max_tokens"`},
+		{"none", "/v1/chat/completions", chat(`,"max_tokens":0`), key, 400, `max_tokens must be at least 1, got 0`},
+		{"none in new words", "/v1/chat/completions", chat(`,"max_completion_tokens":0`), key, 400, `max_completion_tokens must be at least 1, got 0`},
+		{"more than most", "/v1/chat/completions", chat(`,"max_tokens":3,"min_tokens":4`), key, 400, `min_tokens must be less than or equal to max_tokens=3, got 4`},
+		{"a number for a prompt", "/v1/completions", `{"model":"m","prompt":5}`, key, 400, `a number: token ids come in a list`},
 		{"negative", "/v1/chat/completions", chat(`,"max_tokens":-1`), key, 400, `must not be negative`},
 		{"rejected field", "/v1/chat/completions", chat(`,"ignore_eos":true`), key, 400, `"param":"ignore_eos","code":"unknown_parameter"`},
 	} {

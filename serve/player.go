@@ -228,6 +228,9 @@ func (p *player) wait(at time.Duration) error {
 }
 
 func (p *player) end(how string) error {
+	if how == EndClientGone && p.q.wasCut.Load() {
+		how = EndCut
+	}
 	if how == EndClientGone {
 		select {
 		case <-p.server.stop: // it was us who closed the connection

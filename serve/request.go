@@ -46,6 +46,14 @@ func readRequest(api string, header http.Header, body []byte) (*Request, error) 
 	if q.MaxTokens < 0 {
 		return nil, badRequest("max_tokens", "max_tokens must not be negative.")
 	}
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+		if string(fields[name]) == "0" {
+			return nil, badRequest(name, name+" must be at least 1, got 0.")
+		}
+	}
+	if q.MaxTokens > 0 && q.MinTokens > q.MaxTokens {
+		return nil, badRequest("min_tokens", fmt.Sprintf("min_tokens must be less than or equal to max_tokens=%d, got %d.", q.MaxTokens, q.MinTokens))
+	}
 	q.IncludeUsage, q.EachUsage = options.IncludeUsage, options.EachUsage
 	name := "messages"
 	if api == Completions {
@@ -108,6 +116,9 @@ func (c *counter) prompt(raw json.RawMessage) error {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
+	}
+	if _, one := v.(float64); one {
+		return fmt.Errorf("a number: token ids come in a list")
 	}
 	var count func(v any) error
 	count = func(v any) error {

@@ -229,7 +229,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, q *Request, t *T
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if c := connOf(r.Context()); c != nil {
-		q.cut = func() { c.Close() }
+		q.cut = func() { q.wasCut.Store(true); c.Close() }
 	}
 	defer func() { t.Simulated, t.PromptTokens = q.Simulated, q.PromptTokens }()
 	events, err := s.engine.Answer(ctx, q)
