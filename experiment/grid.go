@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -146,8 +147,16 @@ func (g Grid) points() ([]gridPoint, error) {
 		if !ok || key == "" || values == "" {
 			return nil, conf.Mistakes{{File: "--grid " + text, Text: "must be KEY=VALUE,VALUE…, such as chunk=512,1024,1536"}}
 		}
+		path := spec.SimKey(key)
+		if slices.ContainsFunc(axes[:i], func(a []conf.Setting) bool { return a[0].Path == path }) {
+			return nil, conf.Mistakes{{File: "--grid " + text, Text: "gives " + path + " a second time: name all of its values in one"}}
+		}
 		for value := range strings.SplitSeq(values, ",") {
-			axes[i] = append(axes[i], conf.Setting{Path: spec.SimKey(key), Value: strings.TrimSpace(value), From: "--grid " + key + "=" + strings.TrimSpace(value)})
+			value = strings.TrimSpace(value)
+			if slices.ContainsFunc(axes[i], func(s conf.Setting) bool { return sameValue(s.Value, value) }) {
+				return nil, conf.Mistakes{{File: "--grid " + text, Text: "has the value " + value + " twice: remove one of them"}}
+			}
+			axes[i] = append(axes[i], conf.Setting{Path: path, Value: value, From: "--grid " + key + "=" + value})
 		}
 		if total *= len(axes[i]); total > mostGridRuns {
 			return nil, conf.Mistakes{{File: "--grid", Text: fmt.Sprintf("comes to more than %d runs: take fewer values or seeds", mostGridRuns)}}
@@ -175,6 +184,13 @@ func (g Grid) points() ([]gridPoint, error) {
 		}
 	}
 	return points, nil
+}
+
+// sameValue says whether two values of an axis are one, in other words maybe.
+func sameValue(a, b string) bool {
+	x, errX := spec.Quantity(a)
+	y, errY := spec.Quantity(b)
+	return a == b || errX == nil && errY == nil && same(x, y)
 }
 
 func product(axes [][]conf.Setting) int {

@@ -40,7 +40,11 @@ func Simulate(ctx context.Context, s *spec.Sim, o Options) (*Done, error) {
 		plan.warmupRequests, plan.warmupNs = v.arrivals.WarmupEnd()
 		v.live = func(l load.Live) { o.Live(l, plan) }
 	}
-	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), s.YAML(), 0o644); err != nil {
+	again, err := s.YAMLIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), again, 0o644); err != nil {
 		return nil, fmt.Errorf("writing the run file: %w", err)
 	}
 	if err := v.write(ctx, dir, s, o.Version); err != nil {

@@ -250,7 +250,7 @@ func TestSimulationsThatCannotRun(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"model: Llama-3-70B\nschedule: {rate: 1}\n", "take more GPUs"},
 		{"max_model_len: 4000\nworkload: {input: 5000, output: 10}\nschedule: {rate: 1}\n", "can never be served: together they exceed max_model_len"},
-		{"memory: {tokens: 1000}\nworkload: {input: 900, output: 200}\nschedule: {rate: 1}\n", "memory has room for"},
+		{"memory: {tokens: 1000}\nworkload: {input: 900, output: 200}\nschedule: {rate: 1}\n", "or give the system a larger memory.tokens"},
 		{"schedule: {rate: 1}\nscheduler: {policy: odd}\n", "scheduler.policy"},
 		{"workload: {file: nowhere.csv}\n", "workload.dataset"},
 		{"workload: {input: 10}\n", "schedule.rate"},
@@ -276,6 +276,10 @@ func TestSimulationsThatCannotRun(t *testing.T) {
 		{[]string{"chunk=512,1024"}, 0, "is of policy stall-free"},
 		{[]string{"tp=1,3"}, 0, "must divide"},
 		{[]string{"tp"}, 0, "must be KEY=VALUE"},
+		{[]string{"rate=1,2", "schedule.rate=3,4"}, 0, "gives schedule.rate a second time"},
+		{[]string{"rate=2,3,2.0"}, 0, "has the value 2.0 twice"},
+		{[]string{"policy=static,static"}, 0, "has the value static twice"},
+		{[]string{"max_num_seqs=0,4"}, 0, "scheduler.max_num_seqs: must be more than 0"},
 		{[]string{"odd.key=1"}, 0, "odd"},
 		{[]string{"seed=1,2"}, 100_000, "more than"},
 		{[]string{"max_model_len=90,200"}, 0, "with max_model_len=90"},
@@ -334,10 +338,14 @@ func TestWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	story, err := Why(done.Dir, 0)
+	why, err := Why(done.Dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if sum := why.OwnNs + why.PrefillNs + why.PreemptedNs + why.RecomputeNs + why.TransferNs + why.MixedNs + why.WaitingNs; sum != why.GapNs || why.PromptTokens != 4000 || len(why.Culprits) != 1 || why.Culprits[0] != 1 || why.Iterations != 1 {
+		t.Errorf("%+v", why)
+	}
+	story := why.Story
 	for _, want := range []string{"Request 0 was silent for", "1 iteration that only prefilled, 1 prompt of other requests (4,000 prompt tokens: request 1)", "its own decode step"} {
 		if !strings.Contains(story, want) {
 			t.Errorf("no %q in %q", want, story)
@@ -345,5 +353,8 @@ func TestWhy(t *testing.T) {
 	}
 	if _, err := Why(done.Dir, 9); err == nil {
 		t.Error("there is no request 9")
+	}
+	if _, err := Why(filepath.Join(dir, "nothere"), 0); err == nil || !strings.Contains(err.Error(), "there is no folder or file") {
+		t.Errorf("%v", err)
 	}
 }

@@ -14,24 +14,48 @@ import (
 	"fermata/sim"
 )
 
+// A Silence is the longest gap between two tokens of one request of a simulated
+// run. Its parts add up to it.
+type Silence struct {
+	Request      int64   `json:"request"`
+	Outcome      string  `json:"outcome"`
+	Token        int32   `json:"token"` // that ended it, from 1; 0 where there was no gap
+	GapNs        int64   `json:"gap_ns"`
+	OwnNs        int64   `json:"own_ns"`
+	PrefillNs    int64   `json:"prefill_ns"`
+	PreemptedNs  int64   `json:"preempted_ns"`
+	RecomputeNs  int64   `json:"recompute_ns"`
+	TransferNs   int64   `json:"transfer_ns"`
+	MixedNs      int64   `json:"mixed_ns"`
+	WaitingNs    int64   `json:"waiting_ns"`
+	Iterations   int32   `json:"prefill_iterations"` // in PrefillNs
+	Culprits     []int64 `json:"culprits"`           // requests whose prompts they were
+	PromptTokens int64   `json:"culprit_tokens"`     // of those prompts, computed meanwhile
+	Story        string  `json:"story"`              // the same as a sentence
+}
+
 // Why tells the story of the longest silence of one request of a simulated run,
 // from the truth beside its recording.
-func Why(dir string, index int64) (string, error) {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+func Why(dir string, index int64) (*Silence, error) {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no folder or file %s", dir)
+	}
+	if err == nil && !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}
 	gaps := filepath.Join(dir, sim.GapsFile)
 	if _, err := os.Stat(gaps); errors.Is(err, fs.ErrNotExist) {
-		return "", &Failure{fmt.Sprintf("%s does not know why: it has no %s", dir, sim.GapsFile), "Only a simulator knows what happened inside; `fermata sim` writes it down."}
+		return nil, &Failure{fmt.Sprintf("%s does not know why: it has no %s", dir, sim.GapsFile), "Only a simulator knows what happened inside; `fermata sim` writes it down."}
 	}
 	t, err := requestOf(dir, index)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var longest sim.GapRow
 	for row, err := range recording.ReadTable[sim.GapRow](gaps) {
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if row.Index == index && row.Gap > longest.Gap {
 			longest = *row
@@ -40,9 +64,16 @@ func Why(dir string, index int64) (string, error) {
 	}
 	w := why{trace: t, gap: longest}
 	if err := w.lookUp(filepath.Join(dir, sim.IterationsFile)); err != nil {
-		return "", err
+		return nil, err
 	}
-	return w.story(), nil
+	g := &w.gap
+	culprits := slices.Clone(g.Culprits)
+	slices.Sort(culprits)
+	return &Silence{
+		Request: index, Outcome: string(t.Outcome), Token: g.Token, GapNs: g.Gap, OwnNs: g.Own, PrefillNs: g.Prefill, PreemptedNs: g.Preempted,
+		RecomputeNs: g.Recompute, TransferNs: g.Transfer, MixedNs: g.Mixed, WaitingNs: g.Waiting, Iterations: g.Prefills,
+		Culprits: append([]int64{}, slices.Compact(culprits)...), PromptTokens: w.tokens, Story: w.story(),
+	}, nil
 }
 
 // requestOf is the last try of a request of a recording.

@@ -66,7 +66,23 @@ func (c *longForm) count(metric, unit, stat string, n int64) {
 	c.figure(metric, unit, stat, &v)
 }
 
+// simulation comes first: it says that nothing of what follows was measured.
+func (c *longForm) simulation(s *metrics.Simulation) {
+	end := float64(s.EndNs)
+	c.row(row{metric: "simulation", unit: "ns", stat: "end", value: &end, status: "simulated"})
+	c.count("simulation", "iterations", "iterations", s.Iterations)
+	c.figure("simulation", "1", "busy_share", &s.BusyShare)
+	c.figure("simulation", "1", "prefill_share", &s.PrefillShare)
+	c.figure("simulation", "1", "mixed_share", &s.MixedShare)
+	c.figure("simulation", "1", "memory_share", s.MemoryShare)
+	c.count("simulation", "requests", "evictions", s.Evictions)
+	c.count("simulation", "tokens", "recomputed", s.Recomputed)
+}
+
 func (c *longForm) result(r *metrics.Result) {
+	if s := r.Simulation; s != nil {
+		c.simulation(s)
+	}
 	c.count("window", "ns", "start", r.Window.StartNs)
 	c.count("window", "ns", "end", r.Window.EndNs)
 	c.figure("load", "requests/s", "offered", r.Load.OfferedRPS)

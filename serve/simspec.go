@@ -67,6 +67,7 @@ func readSim(file string, data []byte, sets []conf.Setting) (*simText, error) {
 	t := &simText{}
 	doc, _ := conf.ReadWith(file, data, sets, t)
 	doc.Report("", t.Flags.Into(&t.Options, doc.Has))
+	doc.Report("", t.Zeros(doc.Has))
 	t.Options = t.Options.In(filepath.Dir(file))
 	if !doc.Has("seed") {
 		t.Seed = 1

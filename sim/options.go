@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func (h *Host) UnmarshalText(text []byte) error {
 // Memory is what there is for keys and values.
 type Memory struct {
 	Fraction    float64  `yaml:"fraction"`     // of a GPU's memory that is used in all; default 0.9
-	ReservedGiB float64  `yaml:"reserved_gib"` // for activations, the CUDA context and collectives; default 3
+	ReservedGiB *float64 `yaml:"reserved_gib"` // for activations, the CUDA context and collectives; default 3
 	Tokens      int64    `yaml:"tokens"`       // room for so many tokens, instead of what the GPUs have
 	BlockSize   int      `yaml:"block_size"`   // tokens a block; default 16
 	Watermark   *float64 `yaml:"watermark"`    // share of blocks that stays free when a request is admitted; default 0.01
@@ -225,12 +226,18 @@ func (o Options) Check() []conf.Problem {
 	o.checkSpeculation(c)
 	o.checkDisaggregation(c)
 	o.checkNames(c)
-	if len(c.problems) == 0 {
+	if !slices.ContainsFunc(c.problems, planned) {
 		if _, problem := o.plan(); problem != nil {
 			c.problems = append(c.problems, *problem)
 		}
 	}
 	return c.problems
+}
+
+// planned says that a problem is about what a plan is worked out from.
+func planned(p conf.Problem) bool {
+	room, _, _ := strings.Cut(p.Path, ".")
+	return p.Path == "speculation.draft" || slices.Contains([]string{"model", "gpu", "tp", "dtype", "kv_dtype", "cost", "efficiency", "memory", "max_model_len"}, room)
 }
 
 // checkNames looks models and the GPU up.
@@ -280,7 +287,9 @@ func (o *Options) checkCost(c *check) {
 func (o *Options) checkMemory(c *check) {
 	m := o.Memory
 	c.within("memory.fraction", m.Fraction, 0, 1)
-	c.within("memory.reserved_gib", m.ReservedGiB, 0, 1000)
+	if m.ReservedGiB != nil {
+		c.within("memory.reserved_gib", *m.ReservedGiB, 0, 1000)
+	}
 	c.atLeast("memory.block_size", m.BlockSize, 0)
 	if m.Watermark != nil {
 		c.within("memory.watermark", *m.Watermark, 0, .5)
@@ -318,7 +327,7 @@ func (o *Options) checkScheduler(c *check) {
 		only("scheduler.chunk_low", s.ChunkLow > 0, StallFree)
 		only("scheduler.long_prefill_threshold", s.LongPrefill > 0, Unified)
 		only("scheduler.fill_wait", s.FillWait > 0, Static)
-		only("admit", o.Admit != "", Unified)
+		only("admit", o.Admit == AdmitChunk, Unified) // full is the default
 	}
 	if policy == Orca && o.MaxModelLen == 0 && o.Cost.Flat == nil {
 		c.add("max_model_len", "is needed by policy orca, which reserves so many tokens for each request")
@@ -357,7 +366,7 @@ func (o *Options) checkDisaggregation(c *check) {
 	c.duration("disaggregation.transfer", d.Transfer)
 	c.within("disaggregation.bandwidth_gbps", d.Bandwidth, 0, 1e9)
 	if o.Replicas > 1 {
-		c.add("replicas", "and disaggregation exclude each other: say in disaggregation how many instances prefill and decode")
+		c.add("replicas", "and disaggregation exclude each other: remove replicas, and say with disaggregation.prefill and disaggregation.decode how many instances there are in all")
 	}
 	if p := o.Scheduler.Policy; p != "" && p != PrefillFirst {
 		c.add("scheduler.policy", "is always prefill-first for the prefill side of disaggregation: remove %s", p)

@@ -22,7 +22,8 @@ type plan struct {
 	kvBytes   int64 // of a token; 0 where nobody knows
 }
 
-// plan fills in defaults. It supposes that Check has found no problem so far.
+// plan fills in defaults. It supposes that Check has found no problem so far that
+// is planned.
 func (o Options) plan() (*plan, *conf.Problem) {
 	p := &plan{Options: o}
 	s := &p.Scheduler
@@ -74,9 +75,6 @@ func orElse(p *float64, other float64) float64 {
 func (p *plan) costs() *conf.Problem {
 	if p.Cost.Flat != nil {
 		p.cost, p.blocks = p.Cost.Flat, unlimited
-		if p.Memory.Tokens > 0 {
-			return &conf.Problem{Path: "memory.tokens", Text: "means nothing to cost flat, in which memory plays no part: remove one of them"}
-		}
 		return nil
 	}
 	host := hostPresets["modern"]
@@ -111,7 +109,7 @@ func (p *plan) costs() *conf.Problem {
 func (p *plan) room(roof *Roofline) *conf.Problem {
 	tokens := p.Memory.Tokens
 	if tokens == 0 {
-		fraction, reserved := cmp.Or(p.Memory.Fraction, .9), cmp.Or(p.Memory.ReservedGiB, 3)
+		fraction, reserved := cmp.Or(p.Memory.Fraction, .9), orElse(p.Memory.ReservedGiB, 3)
 		tokens = roof.Capacity(fraction, reserved*gib)
 		if tokens < int64(p.blockSize) {
 			return &conf.Problem{Path: "model", Text: fmt.Sprintf("%s needs %.1f GiB for weights on each of %d %s, of which %.1f GiB may be used: take more GPUs (tp), larger ones, or dtype fp8",
@@ -184,7 +182,11 @@ func (p *plan) fits(r *Request) error {
 		return unfit("together they exceed max_model_len, %d tokens", p.MaxModelLen)
 	}
 	if most := p.blocks - p.watermark; p.blocksFor(total+p.drafts()) > most {
-		return unfit("memory has room for %d tokens in one request: shorten it, give the system more GPUs (tp), or a larger memory.fraction", most*p.blockSize)
+		more := "give the system more GPUs (tp), or a larger memory.fraction"
+		if p.Memory.Tokens > 0 {
+			more = "or give the system a larger memory.tokens"
+		}
+		return unfit("memory has room for %d tokens in one request: shorten it, %s", most*p.blockSize, more)
 	}
 	return nil
 }

@@ -54,11 +54,21 @@ func (a *Aliases) Into(o *Options, has func(path string) bool) []conf.Problem {
 
 // In is o with the paths of its files taken from a folder.
 func (o Options) In(dir string) Options {
-	from := func(path string) string {
-		if path == "" || dir == "" || filepath.IsAbs(path) {
+	return o.Paths(func(path string) string {
+		if dir == "" || filepath.IsAbs(path) {
 			return path
 		}
 		return filepath.Join(dir, path)
+	})
+}
+
+// Paths is o with the paths of its files changed.
+func (o Options) Paths(change func(path string) string) Options {
+	from := func(path string) string {
+		if path == "" {
+			return path
+		}
+		return change(path)
 	}
 	model := func(name string) string {
 		if strings.HasSuffix(name, ".json") || strings.ContainsRune(name, filepath.Separator) {

@@ -30,7 +30,9 @@ type Sim struct {
 	Labels      map[string]string     `yaml:"labels"`
 	Serve       map[string]any        `yaml:"serve"` // of the server alone, see serve.NewSim
 
-	text []byte // the same with defaults, its paths as they were written
+	written *Sim   // before paths were resolved
+	dir     string // of the spec, which those are relative to
+	text    []byte // the same with defaults, its paths as they were written
 }
 
 // A SimWorkload is a workload, whose data set a simulator's spec may call a file.
@@ -49,6 +51,7 @@ func ReadSim(file string, data []byte, sets []conf.Setting) (*Sim, error) {
 	s := &Sim{}
 	doc, _ := conf.ReadWith(file, data, sets, s)
 	doc.Report("", s.Flags.Into(&s.Options, doc.Has))
+	doc.Report("", s.Zeros(doc.Has))
 	s.Flags = sim.Aliases{}
 	if s.Workload.File != "" {
 		if doc.Has("workload.dataset") {
@@ -62,20 +65,23 @@ func ReadSim(file string, data []byte, sets []conf.Setting) (*Sim, error) {
 	if base := filepath.Base(file); s.Name == "" && file != "" {
 		s.Name = strings.TrimSuffix(base, filepath.Ext(base))
 	}
-	written := *s // before paths are resolved
-	s.resolve(filepath.Dir(file))
+	written := *s
+	s.written, s.dir = &written, filepath.Dir(file)
+	s.resolve(s.dir)
 	r := s.Run()
 	doc.Report("", r.zeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.prefer(sets)
 	r.stage(doc)
 	s.report(doc, r)
-	if err := doc.Err(); err != nil {
+	err := doc.Err()
+	if err != nil {
 		return nil, err
 	}
 	r.fill(doc)
 	s.Workload.Options, s.Schedule, s.Judging, s.MLPerf = r.Workload, r.Schedule, r.Judging, r.MLPerf
-	return s, s.write(&written)
+	s.text, err = s.write(&written)
+	return s, err
 }
 
 // resolve takes paths from the spec's folder.
@@ -83,12 +89,24 @@ func (s *Sim) resolve(dir string) {
 	if dir == "." {
 		return
 	}
-	from := func(path *string) {
-		if *path != "" && !filepath.IsAbs(*path) {
-			*path = filepath.Join(dir, *path)
+	s.paths(func(path string) string { return filepath.Join(dir, path) })
+	if d := filepath.Join(dir, s.Judging.Deadlines.Text); s.Judging.Deadlines.Text != "" {
+		if _, err := os.Stat(d); err == nil {
+			s.Judging.Deadlines.Text = d
 		}
 	}
-	s.Options = s.Options.In(dir)
+}
+
+// paths changes the relative ones.
+func (s *Sim) paths(change func(path string) string) {
+	relative := func(path string) string {
+		if path == "" || filepath.IsAbs(path) {
+			return path
+		}
+		return change(path)
+	}
+	from := func(path *string) { *path = relative(*path) }
+	s.Options = s.Options.Paths(relative)
 	from(&s.Workload.Dataset)
 	from(&s.Schedule.File)
 	if k := s.Schedule.Kind; filepath.Ext(k) != "" || strings.ContainsRune(k, os.PathSeparator) {
@@ -98,11 +116,6 @@ func (s *Sim) resolve(dir string) {
 		if path, ok := strings.CutPrefix(string(*l), "empirical:"); ok {
 			from(&path)
 			*l = workload.Lengths("empirical:" + path)
-		}
-	}
-	if d := filepath.Join(dir, s.Judging.Deadlines.Text); s.Judging.Deadlines.Text != "" {
-		if _, err := os.Stat(d); err == nil {
-			s.Judging.Deadlines.Text = d
 		}
 	}
 }
@@ -133,8 +146,8 @@ func (s *Sim) report(doc *conf.Doc, r *Run) {
 	r.reportJudging(doc)
 }
 
-// write keeps the spec as it goes into recordings.
-func (s *Sim) write(written *Sim) error {
+// write is the spec with its defaults and the paths of written.
+func (s *Sim) write(written *Sim) ([]byte, error) {
 	w := *s
 	w.Options, w.Serve = written.Options, nil
 	w.Workload.Dataset, w.Workload.Input, w.Workload.Output = written.Workload.Dataset, cmp.Or(written.Workload.Input, s.Workload.Input), cmp.Or(written.Workload.Output, s.Workload.Output)
@@ -149,16 +162,41 @@ func (s *Sim) write(written *Sim) error {
 	if w.Disaggregation != nil {
 		w.Scheduler.Policy = sim.PrefillFirst
 	}
-	var err error
-	if s.text, err = conf.Write(w); err != nil {
-		return fmt.Errorf("writing the simulator's spec: %w", err)
+	text, err := conf.Write(w)
+	if err != nil {
+		return nil, fmt.Errorf("writing the simulator's spec: %w", err)
 	}
-	return nil
+	return text, nil
 }
 
 // YAML is the spec that says the same with defaults filled in. Its paths are
-// those of the file that was read.
+// those of the file that was read: a recording holds it, which is the same on any
+// machine.
 func (s *Sim) YAML() []byte { return s.text }
+
+// YAMLIn is YAML for a file in a folder: relative paths of the file that was read
+// are relative to that one. Without a folder they are absolute.
+func (s *Sim) YAMLIn(dir string) ([]byte, error) {
+	from, err := filepath.Abs(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("writing the simulator's spec: %w", err)
+	}
+	to := ""
+	if dir != "" {
+		if to, err = filepath.Abs(dir); err != nil {
+			return nil, fmt.Errorf("writing the simulator's spec: %w", err)
+		}
+	}
+	moved := *s.written
+	moved.paths(func(path string) string {
+		path = filepath.Join(from, path)
+		if seen, err := filepath.Rel(to, path); to != "" && err == nil {
+			return filepath.ToSlash(seen)
+		}
+		return path
+	})
+	return s.write(&moved)
+}
 
 // isSim says whether the run file of a recording is that of a simulated run.
 func isSim(data []byte) bool {

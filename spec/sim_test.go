@@ -91,3 +91,107 @@ func TestNamesOfSimKeys(t *testing.T) {
 		}
 	}
 }
+
+// A 0 that somebody wrote is no default: it is told where it stands, also under
+// the name of vLLM's flag and from a setting; where it means something it counts.
+func TestSimSpecZeros(t *testing.T) {
+	text := `tp: 0
+max_model_len: 0
+replicas: 0
+max_num_seqs: 0
+memory: {fraction: 0, block_size: 0, reserved_gib: 0, watermark: 0}
+scheduler: {policy: stall-free, chunk: 256}
+disaggregation: {prefill: 0, decode: 0}
+noise: 0
+schedule: {rate: 1}
+`
+	_, err := ReadSim("s.yaml", []byte(text), []conf.Setting{{Path: "scheduler.chunk", Value: "0", From: "--grid chunk=0"}})
+	if err == nil {
+		t.Fatal("it reads")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, want := range []string{
+		"s.yaml:1:5: tp: must be more than 0", "s.yaml:2:16: max_model_len: must", "s.yaml:3:11: replicas: must", "s.yaml:4:15: max_num_seqs: must",
+		"s.yaml:5:20: memory.fraction: must", "s.yaml:5:35: memory.block_size: must", "s.yaml:6:21: scheduler.policy: is always prefill-first", "s.yaml:7:27: disaggregation.prefill: must", "s.yaml:7:38: disaggregation.decode: must",
+		"--grid chunk=0: scheduler.chunk: must be more than 0",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("line %d is to begin with %s:\n%s", i+1, want, err)
+		}
+	}
+	if len(lines) != 10 {
+		t.Errorf("%d lines:\n%s", len(lines), err)
+	}
+	s, err := ReadSim("s.yaml", []byte("memory: {reserved_gib: 0, watermark: 0}\nnoise: 0\nschedule: {rate: 1}\n"), nil)
+	if err != nil || s.Memory.ReservedGiB == nil || *s.Memory.ReservedGiB > 0 || s.Memory.Watermark == nil {
+		t.Errorf("%v: %+v", err, s)
+	}
+	if again, err := ReadSim("s.yaml", s.YAML(), nil); err != nil || again.Memory.ReservedGiB == nil {
+		t.Errorf("%v: it is lost on the way:\n%s", err, s.YAML())
+	}
+}
+
+// What excludes each other is told with all else that is wrong; what changes
+// nothing is taken.
+func TestSimSpecExclusions(t *testing.T) {
+	_, err := ReadSim("s.yaml", []byte("model: Yi-34B\ntp: 3\nreplicas: 2\ndisaggregation: {prefill: 1}\nadmit: full\nschedule: {rate: 1}\n"), nil)
+	if err == nil || !strings.Contains(err.Error(), "s.yaml:2:5: tp: must divide") || !strings.Contains(err.Error(), "s.yaml:3:11: replicas: and disaggregation exclude each other: remove replicas") || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("%v", err)
+	}
+	for _, text := range []string{
+		"scheduler: {policy: prefill-first}\nadmit: full\nschedule: {rate: 1}\n",
+		"cost: {flat: {itl: 1ms}}\nmemory: {tokens: 9000, fraction: 0.8}\nhost: ideal\nschedule: {rate: 1}\n",
+	} {
+		if _, err := ReadSim("s.yaml", []byte(text), nil); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// A spec that is kept in another folder names the same files, and what a
+// recording holds does not depend on where it is.
+func TestSimSpecMoves(t *testing.T) {
+	top := t.TempDir()
+	for _, dir := range []string{"specs/data", "runs/one", "runs/two"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := "arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,20,5\n"
+	for name, text := range map[string]string{"w.csv": rows, "lengths.txt": "5\n6\n"} {
+		if err := os.WriteFile(filepath.Join(top, "specs", "data", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(top, "specs", "s.yaml")
+	for key, text := range map[string]string{
+		"dataset: ../../specs/data/w.csv": "workload: {file: data/w.csv}\n",
+		"file: ../../specs/data/w.csv":    "schedule: {kind: data/w.csv}\n",
+	} {
+		s, err := ReadSim(file, []byte(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := s.YAMLIn(filepath.Join(top, "runs", "one"))
+		if err != nil || !strings.Contains(string(one), key) {
+			t.Fatalf("%v: no %s in\n%s", err, key, one)
+		}
+		if two, err := s.YAMLIn(filepath.Join(top, "runs", "two")); err != nil || string(two) != string(one) {
+			t.Errorf("%v: elsewhere it is\n%s", err, two)
+		}
+		again, err := ReadSim(filepath.Join(top, "runs", "one", "run.yaml"), one, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Workload.Dataset != s.Workload.Dataset || again.Schedule.File != s.Schedule.File {
+			t.Errorf("it reads %s %s, and again %s %s", s.Workload.Dataset, s.Schedule.File, again.Workload.Dataset, again.Schedule.File)
+		}
+		anywhere, err := s.YAMLIn("")
+		if err != nil || !strings.Contains(string(anywhere), filepath.Join(top, "specs", "data", "w.csv")) {
+			t.Errorf("%v: %s", err, anywhere)
+		}
+		if strings.Contains(string(s.YAML()), top) || !strings.Contains(string(s.YAML()), ": data/w.csv") {
+			t.Errorf("a recording holds\n%s", s.YAML())
+		}
+	}
+}

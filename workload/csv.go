@@ -39,6 +39,9 @@ type csvColumns struct {
 	layout            int      // of the clock times seen last
 }
 
+// errSession is that a column would be passed over that changes what is measured.
+var errSession = errors.New("the column session is not read from a data set in CSV: give the file as schedule.file (--trace), with at_s for its times, where a session shares its cache and its replica; or as JSONL, where rows of one session are turns that follow answers; or remove the column")
+
 // csvHeader recognises a format by its header line.
 func csvHeader(line []byte) (csvColumns, error) {
 	var names []string
@@ -52,6 +55,9 @@ func csvHeader(line []byte) (csvColumns, error) {
 		s := &csvShapes[i]
 		c := csvColumns{shape: s, input: find(s.input), output: find(s.output), at: find(s.at), n: len(names)}
 		if c.input >= 0 && c.output >= 0 && (c.at >= 0 || s.optional) {
+			if s.name == lengthCSV && slices.Contains(names, "session") {
+				return c, errSession
+			}
 			return c, nil
 		}
 	}

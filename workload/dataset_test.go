@@ -124,6 +124,7 @@ func TestFormatErrors(t *testing.T) {
 	for _, c := range []struct{ text, format, want string }{
 		{"a,b\n1,2\n", "", "line 1: neither JSON nor Parquet, nor a CSV file with one of these headers: TIMESTAMP,ContextTokens,GeneratedTokens (azure); Timestamp,Request tokens,Response tokens (burstgpt); prompt_tokens,output_tokens (lengths)"},
 		{"once upon a time", "", "line 1: neither JSON nor Parquet"},
+		{"at_s,prompt_tokens,output_tokens,session\n0,1,1,a\n", "", "line 1: the column session is not read from a data set in CSV: give the file as schedule.file"},
 		{azureHead + "2023-11-16 18:15:46.68,374,44\n2023-11-16 18:15:47,375\n", "", "line 3: 2 fields, where the header has 3"},
 		{azureHead + "yesterday,374,44\n", "", `line 2: TIMESTAMP must be a time such as 2023-11-16 18:15:46.6805900, not "yesterday"`},
 		{azureHead + "2023-11-16 18:15:46.68,many,44\n", "", `line 2: ContextTokens must be a whole number of tokens up to 16777216, not "many"`},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ measurement cannot carry the claim.`,
 			return err
 		}
 		if c.Flags().Changed("why") {
-			return s.why(args, why)
+			return s.why(args, why, format)
 		}
 		sets, err := flags.settings(c, nil)
 		if err != nil {
@@ -57,15 +58,24 @@ measurement cannot carry the claim.`,
 }
 
 // why tells one story.
-func (s streams) why(args []string, request int64) error {
+func (s streams) why(args []string, request int64, format string) error {
 	if len(args) != 1 {
 		return usagef("--why is about a request of one run, not of %d", len(args))
 	}
-	story, err := experiment.Why(args[0], request)
+	if format != "terminal" && format != "json" {
+		return usagef("--why is told as a sentence, or with -o json, not as %s", format)
+	}
+	silence, err := experiment.Why(args[0], request)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(s.out, story)
+	if format == "json" {
+		out := json.NewEncoder(s.out)
+		out.SetIndent("", "  ")
+		out.SetEscapeHTML(false)
+		return out.Encode(silence)
+	}
+	_, err = fmt.Fprintln(s.out, silence.Story)
 	return err
 }
 

@@ -58,6 +58,9 @@ Exit codes as of run.`,
 		if err := checkFormat(format); err != nil {
 			return err
 		}
+		if err := atLeastOne(c, "seeds", "parallel"); err != nil {
+			return err
+		}
 		sets, err := flags.settings(c, set)
 		if err != nil {
 			return err
@@ -85,12 +88,26 @@ Exit codes as of run.`,
 			return err
 		}
 		if printSpec {
-			_, err := s.out.Write(one.YAML())
+			text, err := one.YAMLIn("") // it may be kept anywhere
+			if err != nil {
+				return err
+			}
+			_, err = s.out.Write(text)
 			return err
 		}
 		return s.simulate(c.Context(), one, out, format, quiet)
 	}
 	return c
+}
+
+// atLeastOne refuses numbers below 1, where such flags are given.
+func atLeastOne(c *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if n, err := c.Flags().GetInt(name); err == nil && n < 1 && c.Flags().Changed(name) {
+			return usagef("--%s must be 1 or more, not %d; leave it out for the default", name, n)
+		}
+	}
+	return nil
 }
 
 // isSimulated says that a flag means something to a simulated run.

@@ -39,6 +39,9 @@ interrupted.`,
 		if err := report.CheckStudyFormat(format); err != nil {
 			return usageError{err}
 		}
+		if err := atLeastOne(c, "parallel"); err != nil {
+			return err
+		}
 		if format == "json" && len(args) > 1 {
 			return usagef("-o json is for one study at a time")
 		}
