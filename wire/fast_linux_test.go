@@ -312,3 +312,128 @@ func TestCutBeforeDue(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// An audit is a sink that keeps how each event was stamped. Events are "data: x\n\n".
+type audit struct {
+	at, bound []int64
+}
+
+// Sent implements Sink.
+func (a *audit) Sent(int64, recording.Maybe[int64]) error { return nil }
+
+// Head implements Sink.
+func (a *audit) Head(int, http.Header, Stamp) error { return nil }
+
+// Data implements Sink.
+func (a *audit) Data(b []byte, at Stamp) error {
+	for events := strings.Count(string(b), "\n\n"); events > 0; events-- {
+		bound := at.EarlierNs
+		if events == 1 {
+			bound = at.ErrorNs
+		}
+		a.at, a.bound = append(a.at, at.At), append(a.bound, bound)
+	}
+	return nil
+}
+
+// A writing says when an event was written: before and after.
+type writing struct{ before, after int64 }
+
+// Bounds hold where several events come between two sweeps, which is where the
+// sweeps make them narrow.
+func TestBoundsOfBunches(t *testing.T) {
+	const streams, events, attempts = 4, 500, 3
+	clock := NewClock()
+	for range attempts { // a writer that is held up after its write makes a right bound look wrong
+		var told [streams][events]writing
+		var writers sync.WaitGroup
+		writers.Add(streams)
+		s := play(t, func(n int, c *playing) {
+			if n >= streams || !c.request() {
+				return
+			}
+			defer writers.Done()
+			unsent := newUnsent(t, c.TCPConn)
+			c.say(stream)
+			runtime.LockOSThread() // its sleeps are the system's
+			defer runtime.UnlockOSThread()
+			piece := []byte(chunk("data: x\n\n"))
+			for i := range events {
+				told[n][i].before = clock.Now()
+				if _, err := c.Write(piece); err != nil {
+					return
+				}
+				unsent.wait()
+				told[n][i].after = clock.Now()
+				nap(int64(i%7) * 60_000)
+			}
+			c.say(last)
+		})
+		f := newTestFast(t, clock)
+		var heard [streams]audit
+		var readers sync.WaitGroup
+		for n := range streams {
+			readers.Go(func() {
+				if r := f.Exchange(t.Context(), post("http://"+s.Addr().String(), "q"), &heard[n]); r.Err != nil {
+					t.Error(r.Err)
+				}
+			})
+			for s.connected() <= n { // connection n is stream n
+				time.Sleep(time.Millisecond)
+			}
+		}
+		readers.Wait()
+		writers.Wait()
+		n, exact, early, outside, width, worst := 0, 0, 0, 0, int64(0), int64(0)
+		for k := range heard {
+			for i, at := range heard[k].at {
+				bound := heard[k].bound[i]
+				n, width = n+1, width+bound
+				if bound <= leastStampErr {
+					exact++
+				}
+				if at < told[k][i].before {
+					early++
+				}
+				if late := at - bound - told[k][i].after - delivery; late > 0 {
+					outside, worst = outside+1, max(worst, late)
+				}
+			}
+		}
+		t.Logf("%d events, %d exact, mean bound %d ns: %d stamped too early, %d outside their bound, by %d ns at most", n, exact, width/int64(max(1, n)), early, outside, worst)
+		if n != streams*events || early > 0 {
+			t.Errorf("%d events of %d, %d stamped before they were sent", n, streams*events, early)
+		}
+		if outside == 0 {
+			return
+		}
+	}
+	t.Errorf("bounds were violated in each of %d attempts", attempts)
+}
+
+// unsent looks at what was written to a connection and has not left: the sender's
+// congestion window or its pacing may hold it back, which is no fault of a stamp.
+type unsent struct{ look func() int }
+
+func newUnsent(t *testing.T, c *net.TCPConn) unsent {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Error(err)
+	}
+	return unsent{func() (n int) {
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQNSD) })
+		return n
+	}}
+}
+
+func (u unsent) wait() {
+	for u.look() > 0 {
+		nap(20_000)
+	}
+}
+
+func (p *player) connected() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
