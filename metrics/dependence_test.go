@@ -190,3 +190,41 @@ func TestPooledGapsCountByRequest(t *testing.T) {
 		}
 	}
 }
+
+// A batch of 40 whose answers come one after another is all there is: its median is
+// the twentieth, known exactly, and no verdict on it is open.
+func TestABatchIsDescribed(t *testing.T) {
+	const n = 40
+	var s recording.Slice
+	for i := range int64(n) {
+		t := steadyTrace(i, 2, (i+1)*1e8, 1e6)
+		t.Sent, t.End = recording.Some[int64](0), recording.Some((i+1)*1e8+1e6)
+		s = append(s, t)
+	}
+	var slo []Objective
+	for _, text := range []string{"ttft<=2s@p50", "ttft<=1.9s@p50", "ttft<=3s @75%", "ttft<=3s @76%", "tbt<=1ms@p99"} {
+		o, err := ParseObjective(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slo = append(slo, o)
+	}
+	r := evaluate(t, s, recording.Meta{}, Options{AllAtOnce: true, SLO: slo})
+	q := quantileOf(t, r.Metrics.TTFTDue, .5)
+	if q.Status != "ok" || q.Rule != "population" || q.Value != 2e9 || *q.Low != 2e9 || *q.High != 2e9 || q.NEff != n || *q.Tau != 1 {
+		t.Errorf("%+v, from %v to %v", q, *q.Low, *q.High)
+	}
+	for i, want := range []string{Met, Missed, Met, Missed, Met} {
+		if v := r.SLO[i]; v.Verdict != want || v.Status != "ok" {
+			t.Errorf("%s: %s, %s", v.Objective, v.Verdict, v.Status)
+		}
+	}
+	if q := quantileOf(t, r.Metrics.TBT, .99); q.Status != "ok" || q.Rule != "population" || *q.Low != 1e6 || *q.High != 1e6 {
+		t.Errorf("pooled: %+v", q)
+	}
+	for _, o := range r.Metrics.TTFTDue.Over {
+		if o.Share != *o.Low || o.Share != *o.High {
+			t.Errorf("over %v: %v from %v to %v", o.Value, o.Share, *o.Low, *o.High)
+		}
+	}
+}

@@ -235,7 +235,7 @@ func (s *series) seek() recording.Columns {
 		ranks, counts = s.pool.seek(s)
 	} else {
 		s.tau = s.dep.taus.Of(s.order, s.tails(), s.dep.closed)
-		if !s.own {
+		if !s.own || s.dep.batch {
 			s.tau = s.dep.of(s.tau)
 		}
 		s.order = nil
@@ -260,11 +260,14 @@ func (s *series) seek() recording.Columns {
 
 // interval is between which ranks a percentile lies.
 func (s *series) interval(a ask) (low, high int64) {
-	return stats.OrderInterval(s.n()+a.never, a.p, s.nEff(a))
+	return s.dep.ranks(s.n()+a.never, a.p, s.nEff(a))
 }
 
 // nEff is how many independent values the values are worth for a percentile.
 func (s *series) nEff(a ask) float64 {
+	if s.dep.batch {
+		return float64(s.n() + a.never)
+	}
 	if s.pool != nil {
 		return float64(s.n()+a.never) / s.pool.effect(a.p) / s.tau.V
 	}
@@ -307,7 +310,7 @@ func (s *series) dist(measured int64) *Dist {
 	}
 	for i, bound := range s.over {
 		above := s.ints.Above(i)
-		d.Over = append(d.Over, exceedance(bound, above, n, d.Missing, s.worth(above)))
+		d.Over = append(d.Over, s.exceedance(bound, above, n, d.Missing))
 	}
 	return d
 }
@@ -357,7 +360,7 @@ func (s *series) quantile(p int) Quantile {
 
 // rule names what the effective count rests on.
 func (s *series) rule() string {
-	if s.pool != nil {
+	if s.pool != nil && !s.dep.batch {
 		return "clusters, " + s.tau.By
 	}
 	return s.tau.By
@@ -382,10 +385,9 @@ func (s *series) endsOrNever(rank int64) (lo, hi *float64) {
 	return s.ends(rank, rank)
 }
 
-// exceedance is the share of values above a bound; all of them, missing ones aside,
-// are worth the share worth of their number of independent values.
-func exceedance(bound, above, n, missing int64, worth float64) Over {
-	low, high := stats.ClopperPearson(float64(above)*worth, float64(n)*worth)
+// exceedance is the share of values above a bound.
+func (s *series) exceedance(bound, above, n, missing int64) Over {
+	low, high := s.dep.share(above, n, float64(n)*s.worth(above))
 	return Over{
 		Value: float64(bound), Share: float64(above) / float64(n),
 		ShareWithMissing: float64(above+missing) / float64(n+missing), Low: &low, High: &high,

@@ -96,7 +96,7 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 	if !known {
 		e.window.StartNs, e.window.EndNs = -never, never
 	}
-	opt.dependence = &dependence{closed: opt.ClosedLoop}
+	opt.dependence = &dependence{closed: opt.ClosedLoop, batch: opt.AllAtOnce}
 	e.opt = opt
 	g := newGaps(opt)
 	e.latencies = newLatencies(opt)

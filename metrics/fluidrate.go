@@ -126,7 +126,7 @@ func (f *fluidRate) seek() recording.Columns {
 // for the correlation time: of the others not all were searched.
 func (f *fluidRate) rank() {
 	f.tau = f.dep.of(stats.TauOf(f.order, stats.Tails{fluidShare}, f.dep.closed))
-	f.low, f.top = stats.OrderInterval(f.n, fluidShare, float64(f.n)/f.tau.V)
+	f.low, f.top = f.dep.ranks(f.n, fluidShare, float64(f.n)/f.tau.V)
 }
 
 func (f *fluidRate) ranks() []int64 { return []int64{stats.Rank(f.n, fluidShare), f.low, f.top} }

@@ -15,7 +15,7 @@ func (a *answer) slow(threshold int64) bool {
 // goodput is the rate of requests that met each objective, and all of them
 // jointly, over the length of the window in ns.
 func (o *objectives) goodput(r *Result, window int64) {
-	longest := &judged{tau: stats.Independent}
+	longest := &judged{dep: o.opt.dependence, tau: stats.Independent}
 	add := func(name string, j *judged, good, tokens int64) {
 		g := Goodput{Objective: name, RequestsS: perSecond(float64(good), window), TokensS: perSecond(float64(tokens), window)}
 		share, low, high := j.share(good, o.requests)

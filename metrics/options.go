@@ -29,6 +29,7 @@ type Options struct {
 
 	SaturationRPS float64 // rate from which on requests queue up for ever; 0 where unknown
 	Probed        bool    // that rate comes from a burst before the run
+	AllAtOnce     bool    // the load is one batch, which percentiles describe
 	ClosedLoop    bool    // users wait for their answers: there is no rate to compare with it
 
 	// dependence is shared by all that judges one recording.

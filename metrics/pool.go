@@ -130,7 +130,7 @@ func (c *pool) settle(s *series) {
 			s.tau = s.tau.Or(tau)
 		}
 	}
-	if !s.own {
+	if !s.own || s.dep.batch {
 		s.tau = s.dep.of(s.tau)
 	}
 	c.clusters = stats.Clusters{}

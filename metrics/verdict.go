@@ -38,6 +38,7 @@ type judged struct {
 
 	figures [][]float32 // of each term, one a request, the larger the worse
 	flags   []bool      // of several terms, whether all held; of the run's, whether a request was good
+	dep     *dependence // after seek
 	tau     stats.Tau   // after seek
 }
 
@@ -193,6 +194,7 @@ func (j *judged) value(a *answer, opt *Options) {
 // settle finds the correlation time: of the term's own figure; the longest of all
 // terms and of whether they held where there are several.
 func (j *judged) settle(d *dependence) {
+	j.dep = d
 	j.tau = stats.TauOfFlags(j.flags, d.closed)
 	for _, f := range j.figures {
 		j.tau = j.tau.Or(stats.TauOf(f, stats.UpperTail, d.closed))
@@ -204,13 +206,13 @@ func (j *judged) settle(d *dependence) {
 // ranks are those of the objective's percentile and of its interval, from the
 // best value on.
 func (j *judged) ranks(n int64) (at, low, high int64) {
-	low, high = stats.OrderInterval(n, j.Share, float64(n)/j.tau.V)
+	low, high = j.dep.ranks(n, j.Share, float64(n)/j.tau.V)
 	return stats.Rank(n, j.Share), low, high
 }
 
 // share is k of n with its interval.
 func (j *judged) share(k, n int64) (share, low, high float64) {
-	low, high = stats.ClopperPearson(float64(k)/j.tau.V, float64(n)/j.tau.V)
+	low, high = j.dep.share(k, n, float64(n)/j.tau.V)
 	return float64(k) / float64(n), low, high
 }
 

@@ -237,7 +237,7 @@ var keys = []key{
 	{"Quantile.stamp_high", ofMetric, "The same, as late as allowed.", "the metric does not depend on stamps"},
 	{"Quantile.tau", "requests", "Correlation time: how many requests in a row are worth one independent one, 1 at least.", "it was not estimated"},
 	{"Quantile.n_eff", "1", "Independent values that all values are worth: the interval is that of so many.", ""},
-	{"Quantile.rule", "", "What tau rests on: independent, geyer, batch-10, batch-20 or heavy-traffic; with `clusters, ` before it where a request brings many values.", ""},
+	{"Quantile.rule", "", "What tau rests on: independent, geyer, batch-10, batch-20, heavy-traffic or, of one batch, population; with `clusters, ` before it where a request brings many values.", ""},
 	{"Quantile.status", "", "ok; assumed: the load's ratio to saturation is unknown; open: an end of the interval is missing; insufficient: too few requests to claim the value (below 50 tau, or fewer than 5 independent values beyond it, or a run without a steady state).", ""},
 
 	{"Over.value", ofMetric, "The bound.", ""},

@@ -236,6 +236,7 @@ func (r *Run) Judge() (metrics.Options, error) {
 
 		SaturationRPS: r.Judging.Saturation,
 		Probed:        r.Load.ProbeSaturation,
+		AllAtOnce:     r.Schedule.Kind == schedule.All,
 		ClosedLoop:    r.Schedule.Kind == schedule.Closed,
 	}
 	if r.Judging.Pace > 0 {

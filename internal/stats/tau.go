@@ -14,6 +14,7 @@ const (
 	ByGeyer        = "geyer"         // Geyer's initial monotone sequence
 	ByBatches10    = "batch-10"      // batch means, 10 batches
 	ByBatches20    = "batch-20"      // batch means, 20 batches
+	ByPopulation   = "population"    // the values are all there is, not a sample of a series
 	ByHeavyTraffic = "heavy-traffic" // the relaxation time of a queue at that load
 )
 
@@ -26,6 +27,10 @@ type Tau struct {
 
 // Independent is the correlation time of independent values.
 var Independent = Tau{1, ByNothing}
+
+// Population stands for the correlation time of values that are all there is: of
+// what is known of them nothing is left to chance.
+var Population = Tau{1, ByPopulation}
 
 // Or is the longer of two correlation times.
 func (t Tau) Or(u Tau) Tau {
