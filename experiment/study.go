@@ -28,25 +28,31 @@ func Study(ctx context.Context, s *spec.Study, parallel int, version string, pro
 			}
 		}
 	}
+	var mistakes conf.Mistakes
 	statistics, err := parseStatistics("statistics", names)
-	if err != nil {
+	if err := mistaken(s, "statistics", err, &mistakes); err != nil {
 		return nil, err
 	}
 	var points []gridPoint
-	for _, one := range s.Systems {
+	for i, one := range s.Systems {
+		path := fmt.Sprintf("systems[%d]", i)
 		data, err := os.ReadFile(one.Spec)
 		if err != nil {
-			return nil, fmt.Errorf("reading the spec of system %s: %w", one.Name, err)
+			mistakes = append(mistakes, s.At(path+".spec", "cannot be read: "+err.Error()))
+			continue
 		}
 		g := Grid{Name: one.Name, File: one.Spec, Data: data, Seeds: s.Seeds, Axes: s.Grid}
 		for _, key := range slices.Sorted(maps.Keys(one.Set)) {
 			g.Sets = append(g.Sets, conf.Setting{Path: spec.SimKey(key), Value: one.Set[key], From: "system " + one.Name})
 		}
 		more, err := g.points()
-		if err != nil {
+		if err := mistaken(s, path, err, &mistakes); err != nil {
 			return nil, err
 		}
 		points = append(points, more...)
+	}
+	if err := mistakes.Err(); err != nil {
+		return nil, err
 	}
 	results, err := simulateAll(ctx, points, statistics, parallel, version, progress)
 	if err != nil {
@@ -61,6 +67,31 @@ func Study(ctx context.Context, s *spec.Study, parallel int, version string, pro
 		out.Claims = append(out.Claims, claim(out, &c))
 	}
 	return out, nil
+}
+
+// mistaken adds the mistakes that err is, those of the study's own words where they
+// stand in its file; path is what it was about. Another error is given back.
+func mistaken(s *spec.Study, path string, err error, mistakes *conf.Mistakes) error {
+	found, ok := err.(conf.Mistakes)
+	if !ok {
+		return err
+	}
+	for _, m := range found {
+		said := m.Text
+		if m.Path != "" {
+			said = m.Path + ": " + m.Text
+		}
+		switch grid, ofGrid := strings.CutPrefix(m.File, "--grid"); {
+		case ofGrid:
+			m = s.At("grid", strings.TrimSpace(grid)+": "+said)
+		case m.File == "--seeds":
+			m = s.At("seeds", said)
+		case m.File == "statistics", strings.HasPrefix(m.File, "system "):
+			m = s.At(path, said)
+		}
+		*mistakes = addMistakes(*mistakes, conf.Mistakes{m})
+	}
+	return nil
 }
 
 // claim judges one claim by what came out.

@@ -21,6 +21,16 @@ type Study struct {
 	Statistics []string      `yaml:"statistics"` // of the table, as --metric takes them
 	Claims     []StudyClaim  `yaml:"claims"`
 	Caveat     string        `yaml:"caveat"` // what a reader must know of all claims
+
+	doc *conf.Doc
+}
+
+// At gives text the position of a key of the study's file.
+func (s *Study) At(path, text string) conf.Mistake {
+	if s.doc == nil {
+		return conf.Mistake{Path: path, Text: text}
+	}
+	return s.doc.At(path, text)
 }
 
 // A StudySystem is one system: a simulator's spec with settings over it.
@@ -46,11 +56,12 @@ type StudyClaim struct {
 func ReadStudy(file string, data []byte) (*Study, error) {
 	s := &Study{}
 	doc, _ := conf.Read(file, data, s)
+	s.doc = doc
 	var found problems
 	if len(s.Systems) == 0 {
 		found.add("systems", "must have at least one system, such as {name: a, spec: system.yaml}")
 	}
-	if s.Seeds < 0 || s.Seeds > 1000 {
+	if s.Seeds < 0 || s.Seeds > 1000 || s.Seeds == 0 && doc.Has("seeds") {
 		found.add("seeds", "must be between 1 and 1000, not %d", s.Seeds)
 	}
 	names := map[string]bool{}
