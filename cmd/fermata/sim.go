@@ -38,7 +38,7 @@ the median and the range over the seeds of each metric. Several --grid multiply.
 Keys are those of the spec, dotted, or a last part that is clear by itself.
 
 Exit codes as of run.`,
-		Example: `  fermata sim examples/yi34b-2xh100-prefill-first-2024.yaml
+		Example: `  fermata sim examples/systems/yi34b-2xh100-prefill-first-2024.yaml
   fermata report runs/20261129-120000-yi34b --why 347
   fermata sim system.yaml --set scheduler.chunk=1024 --slo "tbt.p99<=100ms @99%"
   fermata sim system.yaml --seeds 40 --grid chunk=512,1024,1536 --grid rate=1.4,1.5`,
@@ -123,7 +123,7 @@ func isSimulated(f spec.Flag) bool {
 func readSim(file string) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
-		return nil, usagef("there is no simulator spec %s; examples/ has some", file)
+		return nil, usagef("there is no simulator spec %s; examples/systems has some", file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the simulator spec: %w", err)
