@@ -146,10 +146,10 @@ func (c *conn) Read(b []byte) (int, error) {
 // stamp is when a read's last byte arrived: by the kernel if it says so and what
 // it says is possible, else now.
 func (c *conn) stamp(got receipt) (at int64, kernel bool) {
-	now := time.Now()
+	now, together := c.clock.both()
 	at = c.clock.At(now)
-	if got.kernelNs != 0 {
-		// Both clocks are read together, so that a clock that is being adjusted
+	if got.kernelNs != 0 && together {
+		// Both clocks are read at the stamp, so that a clock that is being adjusted
 		// matters only for as long as the bytes waited. If the wall clock was set in
 		// between, what the kernel says is not possible.
 		received := at - (now.UnixNano() - got.kernelNs)
@@ -208,11 +208,11 @@ func (c *conn) settle() {
 	if !ok {
 		return
 	}
-	now := time.Now()
+	now, together := c.clock.both()
 	at := c.clock.At(now)
 	sent := at - (now.UnixNano() - wallNs)
 	c.owed = false
-	if sent < c.wroteAt || sent > at { // the wall clock was set in between
+	if !together || sent < c.wroteAt || sent > at { // the wall clock was set in between
 		c.turn.owed = false
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -262,9 +261,11 @@ func (l *loop) sendDue() {
 
 // sweep reads every socket that has something.
 func (l *loop) sweep() {
-	t := time.Now()
+	t, together := l.clock.both()
 	l.began = l.clock.At(t)
-	l.ahead = t.UnixNano() - l.began
+	if together || l.ahead == 0 { // else the clocks are as far apart as they were
+		l.ahead = t.UnixNano() - l.began
+	}
 	waiting := l.behind
 	l.behind = l.behind[len(l.behind):]
 	for _, k := range waiting {

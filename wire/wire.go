@@ -15,7 +15,10 @@ import (
 type Clock struct{ start time.Time }
 
 // NewClock is a clock whose zero is now.
-func NewClock() Clock { return Clock{time.Now()} }
+func NewClock() Clock {
+	t, _ := Clock{time.Now()}.both()
+	return Clock{t}
+}
 
 // Now is the time since the clock's zero, in ns.
 func (c Clock) Now() int64 { return int64(time.Since(c.start)) }
@@ -30,18 +33,27 @@ func (c Clock) ZeroWallNs() int64 { return c.start.UnixNano() }
 // when the wall clock is set or adjusted. ok is false if both clocks could not be
 // read together.
 func (c Clock) Wall() (ns int64, ok bool) {
-	for range 10 {
-		before := time.Now()
-		wall := time.Now()
-		if between := time.Since(before); between < wallWithin {
-			return wall.UnixNano() - c.At(wall), true
-		}
-	}
-	return 0, false
+	t, ok := c.both()
+	return t.UnixNano() - c.At(t), ok
 }
 
-// wallWithin is how far apart the readings of both clocks may be.
-const wallWithin = 20 * time.Microsecond
+// both reads the wall clock and ours together. A thread may lose its core between
+// the two readings, and every time of the kernel's that is put on our clock by such
+// a pair would be wrong by that long: ok is false if no pair was read within
+// clocksWithin.
+func (c Clock) both() (t time.Time, ok bool) {
+	for range 10 {
+		before := c.Now()
+		t = time.Now() // the wall clock, then ours
+		if time.Duration(c.At(t)-before) < clocksWithin {
+			return t, true
+		}
+	}
+	return t, false
+}
+
+// clocksWithin is how far apart the readings of both clocks may be.
+const clocksWithin = 20 * time.Microsecond
 
 // A Request is what goes out: complete bytes and where to.
 type Request struct {
