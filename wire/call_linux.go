@@ -155,6 +155,7 @@ func (l *loop) heard(k *link, b *block, raw []byte, kernelNs int64, queued int) 
 	if !c.result.FirstByte.OK {
 		c.result.FirstByte = some(at)
 		l.tellSent(c, true)
+		c.result.Sent.V = min(c.result.Sent.V, at) // a server may answer before it has the whole request
 	}
 	c.stamp = Stamp{At: at, Read: c.reads, EarlierNs: at - min(at, max(lo, c.result.Sent.V))}
 	c.stamp.ErrorNs = c.stamp.EarlierNs

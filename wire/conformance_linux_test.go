@@ -156,7 +156,7 @@ func ask(t *testing.T, tr Transport, url string, requests int, body string, cutA
 			one.Failed = "an event: " + err.Error()
 		}
 		if r.Sent.OK && r.FirstByte.OK && r.Sent.V > r.FirstByte.V || r.FirstByte.OK && r.FirstByte.V > r.End {
-			t.Errorf("times out of order: %+v", r)
+			t.Errorf("%T: times out of order: %+v", tr, r)
 		}
 		for i, at := range got.at {
 			if at.ErrorNs < 0 || at.ErrorNs > at.EarlierNs || at.Read < 1 || i > 0 && (at.At < got.at[i-1].At || at.Read < got.at[i-1].Read) || at.At > r.End {
