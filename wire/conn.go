@@ -47,6 +47,7 @@ type conn struct {
 	waiting bool       // somebody reads: what came before has been handed on
 	wroteAt int64      // stamp before the last write, or the kernel's of its sending
 	owed    bool       // the kernel has not said yet when it sent the last write
+	writing bool       // a write has begun and not ended
 	turn    *turn      // of the request that has the connection
 
 	tls     bool    // TLS lies above
@@ -173,13 +174,14 @@ func (c *conn) Write(b []byte) (int, error) {
 		piece := b[done:min(len(b), done+writePiece)]
 		before := c.clock.Now()
 		c.mu.Lock()
-		c.wroteAt, c.owed = before, false
+		c.wroteAt, c.owed, c.writing = before, false, true
 		c.turn.wrote, c.turn.owed = before, false
 		after := c.turn.wroteFn
 		c.mu.Unlock()
 		n, err := c.Conn.Write(piece)
 		done += n
 		c.mu.Lock()
+		c.writing = false
 		c.writer.wrote(n)
 		if err == nil && done == len(b) && c.stamps.transmit {
 			c.owed, c.turn.owed = true, true

@@ -104,6 +104,7 @@ func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
 	hr.Header = again(req.Header)
 	resp, err := h.inner.RoundTrip(hr)
 	if err != nil {
+		x.allLeft()
 		return x.fail(x.reached(), cause(ctx, err))
 	}
 	defer resp.Body.Close()
@@ -194,6 +195,19 @@ func (x *exchange) wrote() {
 	last := x.flushing
 	x.mu.Unlock()
 	if last {
+		x.reach(recording.AtHeaders)
+		x.tellSent()
+	}
+}
+
+// allLeft notes of a request without an answer that it has left. Of a long body
+// nothing may stand in net/http's buffer when it is reported as written, and then
+// no further write tells.
+func (x *exchange) allLeft() {
+	x.mu.Lock()
+	left := x.flushing && x.step == recording.AtSend && !x.turn.writing()
+	x.mu.Unlock()
+	if left {
 		x.reach(recording.AtHeaders)
 		x.tellSent()
 	}

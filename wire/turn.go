@@ -151,3 +151,10 @@ func (t *turn) left() int64 {
 	}
 	return t.wrote
 }
+
+// writing says that a write to the connection has begun and not ended.
+func (t *turn) writing() bool {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	return t.c.writing
+}
