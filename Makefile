@@ -58,7 +58,7 @@ bench-client: build .cache/bench/reader .cache/bench/bench ## the goals of the c
 	.cache/bench/bench client -python $$(./bench/peers.sh python) $(BENCH)
 
 slow: ## the tests that take minutes
-	FERMATA_SLOW=1 $(GO) test -count=1 -timeout 30m ./...
+	FERMATA_SLOW=1 $(GO) test -count=1 -timeout 60m ./...
 
 e2e-real: build ## a real engine (llama.cpp) with a real model, installed into .cache
 	./e2e/engine.sh install
