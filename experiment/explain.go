@@ -27,6 +27,7 @@ type asked struct {
 	models []string // that the server lists; nil where it does not say
 	keyed  bool     // a key or header was sent
 	http2  bool     // it was to be HTTP/2
+	by     string   // what was connected to in the server's place: a proxy or a Unix socket; empty for none
 }
 
 // explain says in a sentence why a preflight request failed, and what to do.
@@ -39,6 +40,15 @@ func explain(t *recording.Trace, a asked) *Failure {
 		return &Failure{
 			fmt.Sprintf("%s does not speak HTTP/2: %s", u.Host, t.Error),
 			"Leave out --http2 (connect.http2).",
+		}
+	}
+	if a.by == "" && strings.Contains(t.Error, "proxyconnect") {
+		a.by = "the proxy of the environment"
+	}
+	if a.by != "" && (t.Outcome == recording.Refused || t.Outcome == recording.ConnectFailed) {
+		return &Failure{
+			fmt.Sprintf("no connection to %s, the way to %s: %s", a.by, u.Host, t.Error),
+			"Start it or correct connect.proxy (--proxy) or connect.unix_socket (--unix-socket); --proxy off goes without a proxy.",
 		}
 	}
 	switch t.Outcome {

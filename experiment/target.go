@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,8 +197,19 @@ func (t *target) preflight(ctx context.Context, tr wire.Transport, clock wire.Cl
 			continue
 		}
 		keyed := t.header.Get("Authorization") != "" || len(t.spec.Target.Headers)+len(t.spec.Target.HeadersEnv) > 0
-		return trace, explain(&trace, asked{url: t.publicURL(), model: t.options.Model, models: t.models, keyed: keyed, http2: t.spec.Connect.HTTP2})
+		return trace, explain(&trace, asked{url: t.publicURL(), model: t.options.Model, models: t.models, keyed: keyed, http2: t.spec.Connect.HTTP2, by: way(t.spec.Connect)})
 	}
+}
+
+// way is what connections are made to instead of the server, as it may be shown.
+func way(o wire.Options) string {
+	if o.UnixSocket != "" {
+		return "the Unix socket " + o.UnixSocket
+	}
+	if u, err := url.Parse(o.Proxy); err == nil && u.Host != "" {
+		return "the proxy " + u.Host
+	}
+	return ""
 }
 
 // publicURL is the endpoint as it may be shown.
