@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -101,6 +102,11 @@ func TestInterrupt(t *testing.T) {
 // The second ^C cuts answers at once, and so do SIGTERM and SIGHUP: a stalled server does
 // not hold the report up.
 func TestCut(t *testing.T) {
+	// Under nohup a hangup is ignored, by children too: unless it is caught here,
+	// which no child inherits.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
 	for name, cut := range map[string]func(*process){
 		"interrupt twice": func(p *process) {
 			p.signal(os.Interrupt)
