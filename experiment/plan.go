@@ -45,6 +45,8 @@ func (q Question) check() error {
 		return fmt.Errorf("a confidence lies between 0 and 100 %%, both excluded, not %g: write 0.99 or 99%%", q.Confidence)
 	case !(q.Margin > 0 && q.Margin < 1):
 		return fmt.Errorf("a margin is a share between 0 and 1, both excluded, not %g: write 0.05%%, or leave it out", q.Margin)
+	case q.Margin >= 1-q.Percentile:
+		return fmt.Errorf("a margin of %g says nothing of a percentile that a share of %.4g lies beyond: write a smaller one, or leave it out", q.Margin, 1-q.Percentile)
 	case stats.QueryCountAt(q.Percentile, q.Confidence, q.Margin) > most:
 		return fmt.Errorf("that would take more than 10¹⁵ requests: ask for a lower percentile, a wider margin or less confidence")
 	case q.Rate < 0 || q.Saturation < 0 || q.Tau < 0 || q.Have < 0 || q.Capacity < 0 || q.SD < 0 || q.Runs < 0 || q.Difference < 0:

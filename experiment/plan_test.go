@@ -119,6 +119,7 @@ func TestWrongQuestions(t *testing.T) {
 		"a confidence lies between":            {Confidence: 1},
 		"a margin is a share":                  {Margin: 2},
 		"more than 10¹⁵":                       {Margin: 1e-12},
+		"that a share of 0.01 lies beyond":     {Margin: .5},
 		"give --rate too":                      {Saturation: 3},
 		"grow without end":                     {Rate: 3, Saturation: 3},
 		"the one follows from the other":       {Rate: 1, Saturation: 3, Tau: 4},

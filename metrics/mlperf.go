@@ -263,7 +263,7 @@ func (m *mlperf) rates(p *MLPerf) {
 	default:
 		return
 	}
-	if over > 0 {
+	if over > 0 && m.failed == 0 { // LoadGen knows no query that is never completed
 		p.SamplesPerS, p.TokensPerS = perSecond(count, over), perSecond(float64(m.tokens), over)
 	}
 }

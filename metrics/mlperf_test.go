@@ -278,7 +278,7 @@ func TestMLPerfOfNothing(t *testing.T) {
 		if m := mlperfOf(t, nil, o); m.Verdict != Invalid || m.Requests != 0 {
 			t.Errorf("%s of nothing: %s", scenario, rulesOf(m))
 		}
-		if m := mlperfOf(t, recording.Slice{failedTrace(0, recording.Timeout)}, o); m.Verdict != Invalid || m.TokensPerS != nil && *m.TokensPerS > 0 {
+		if m := mlperfOf(t, recording.Slice{failedTrace(0, recording.Timeout)}, o); m.Verdict != Invalid || m.SamplesPerS != nil || m.TokensPerS != nil {
 			t.Errorf("%s of one failed: %s", scenario, rulesOf(m))
 		}
 	}

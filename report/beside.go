@@ -302,7 +302,7 @@ func contrastLegend(rs []*metrics.Result, cs []comparison, alone []string) []str
 		{"≈", "≈ the intervals overlap: the difference may be chance"},
 		{"max", "max or min stands where a run has too few requests for the percentile; where medians agree, it tells no runs apart"},
 		{"mute", "there is no ratio where a run has too few requests to be compared"},
-		{statusAssumed, "intervals as if requests were independent: how near the load is to saturation is not known"},
+		{statusAssumed, "intervals by the bursts that the runs saw: how near the load is to saturation is not known"},
 	} {
 		if seen[n.mark] {
 			notes = append(notes, n.text)

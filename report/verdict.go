@@ -187,7 +187,7 @@ func judgement(v *metrics.Verdict) string {
 		parts = append(parts, term.Count(v.WithoutIt)+" good answers had no such value and count as meeting it")
 	}
 	if v.Status == statusAssumed {
-		parts = append(parts, "~ interval as if requests were independent")
+		parts = append(parts, "~ interval by the bursts that this run saw")
 	} else if v.Status == statusInsufficient && v.Verdict == metrics.Open {
 		parts = append(parts, "too few requests to judge by")
 	}
