@@ -17,7 +17,8 @@ type live struct {
 	terminal bool
 	width    int
 	shown    bool
-	last     int64
+	last     int64 // when it was shown
+	at       int64 // of what was told last
 	progress experiment.Progress
 }
 
@@ -32,6 +33,10 @@ func newLive(s streams, quiet bool) *live {
 }
 
 func (l *live) show(now load.Live, p experiment.Plan) {
+	if now.TimeNs < l.at { // the next run's
+		l.last, l.progress = 0, experiment.Progress{}
+	}
+	l.at = now.TimeNs
 	l.progress.Plan = p
 	pace := l.progress.Take(now)
 	if l.quiet || !l.terminal && now.TimeNs-l.last < quietly {
