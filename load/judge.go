@@ -65,9 +65,13 @@ func (a *answer) closeBody(whole bool) {
 		}
 	}
 	if a.streaming && whole {
+		good := a.decoder.Answer().Bad == ""
 		open, err := a.events.Close(a.event)
 		if open {
 			addNote(&a.trace, recording.NoteUnfinishedTail)
+			if said := a.decoder.Answer(); good {
+				said.Bad = "" // the body ended within that event: it was cut, not wrong
+			}
 		}
 		a.spoilt(err)
 		_ = a.keepTail() // what cannot be kept has ended the run

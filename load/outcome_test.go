@@ -41,6 +41,7 @@ func TestOutcomes(t *testing.T) {
 		{"no finish", "{fail: {kind: no_finish}}", Options{}, recording.StreamCut, recording.AtMidStream, 200, tokens, "without a finish reason", ""},
 		{"ended early", "{steps: [{at: 0ms, text: a}, {at: 5ms, close: eof}]}", Options{}, recording.StreamCut, recording.AtMidStream, 200, 1, "without a finish reason", ""},
 		{"no end marker", "{fail: {kind: no_done}}", Options{}, recording.OK, "", 200, tokens, "", recording.NoteNoDone},
+		{"ends within an event", `{steps: [{at: 0ms, text: a}, {at: 5ms, raw: 'data: {"choices": [{"del'}]}`, Options{}, recording.StreamCut, recording.AtMidStream, 200, 1, "without a finish reason", recording.NoteUnfinishedTail},
 		{"no blank line at the end", `{steps: [{at: 0ms, text: a}, {at: 5ms, finish: stop}, {at: 10ms, raw: "data: [DONE]"}]}`, Options{}, recording.OK, "", 200, 1, "", recording.NoteUnfinishedTail},
 
 		{"error in the stream", "{fail: {kind: error, after: 2, message: out of memory}}", Options{}, recording.StreamError, recording.AtMidStream, 200, 2, "out of memory", ""},
