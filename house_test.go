@@ -22,7 +22,7 @@ var ranks = map[string]int{
 	"cmd/fermata": 7, "bench": 7,
 	"experiment": 5,
 	"spec":       4, "serve": 4, "report": 4,
-	"load": 3, "compare": 3,
+	"load": 3, "compare": 3, "capacity": 3,
 	"wire": 2, "dialect": 2, "metrics": 2, "sim": 2,
 	"workload": 1, "schedule": 1, "recording": 1, "deadline": 1, "check": 1, "cost": 1, "beacon": 1,
 }

@@ -2,11 +2,11 @@ package experiment
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"fermata/capacity"
 	"fermata/load"
 	"fermata/recording"
 	"fermata/spec"
@@ -19,7 +19,6 @@ import (
 const (
 	burstRequests = 600              // most requests, all at once unless load.max_in_flight says otherwise
 	burstTime     = 60 * time.Second // after which those that are left are cut
-	fewestAnswers = 40               // without which nothing is known
 	burstFrom     = 1 << 40          // number of its first request: no run gets so far, and made-up prompts differ by number
 )
 
@@ -56,7 +55,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 	if err != nil {
 		return err
 	}
-	rps, ok := servedRate(ends)
+	rps, ok := capacity.ServedRate(ends)
 	if scale := max(t.scale, s.Load.TimeScale); scale > 0 {
 		rps /= scale
 	}
@@ -117,18 +116,4 @@ func (t *target) burst(ctx context.Context, users int) (ends []int64, asked int,
 		}
 	}
 	return ends, asked, nil
-}
-
-// servedRate is how many answers a second ended between the first quarter and the
-// last 15 in 100 of them, while the server fills and empties no more.
-func servedRate(ends []int64) (rps float64, ok bool) {
-	if len(ends) < fewestAnswers {
-		return 0, false
-	}
-	slices.Sort(ends)
-	from, to := len(ends)/4, len(ends)*85/100
-	if ends[to] <= ends[from] {
-		return 0, false
-	}
-	return float64(to-from) * 1e9 / float64(ends[to]-ends[from]), true
 }
