@@ -121,7 +121,7 @@ func (r *Recording) open() error {
 		return err
 	}
 	if err := guarded(func() error {
-		r.file, err = parquet.OpenFile(r.f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(256<<10))
+		r.file, err = parquet.OpenFile(r.f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(32<<10))
 		return err
 	}); err != nil {
 		return fmt.Errorf("it is no Parquet file, or not a whole one: %w", err)
