@@ -177,6 +177,9 @@ func (r *run) enter(p prepared) *flight {
 	} else {
 		f.announce()
 	}
+	if r.Witness != nil {
+		r.Witness.Begun(t.Index, t.Due)
+	}
 	return f
 }
 
@@ -211,6 +214,7 @@ func (r *run) persist(f *flight) *flight {
 		r.recordEnd(f) // a wait may be long, and the process may not live
 		next := r.again(f)
 		if next == nil {
+			r.tell(&f.trace)
 			r.count(f)
 			return f
 		}
@@ -261,6 +265,7 @@ func (r *run) close(f *flight) {
 		r.checks.add(f)
 	} else {
 		r.recordEnd(f)
+		r.tell(t)
 	}
 	r.count(f)
 }

@@ -91,6 +91,7 @@ func (c *checking) work() {
 	for f := c.next(); f != nil; f = c.next() {
 		c.look(&f.answer)
 		c.r.recordEnd(f)
+		c.r.tell(&f.trace)
 		c.mu.Lock()
 		c.left--
 		c.mu.Unlock()

@@ -50,6 +50,8 @@ type Job struct {
 	Check     Check    // of measured answers; nil for none
 	Budget    Budget   // of money; targets have the prices
 	Enough    Enough   // ends the measured phase early; nil for never
+	Witness   Witness  // of every request; may be nil
+	Patience  int64    // ns from the due time without a token after which the witness is told; 0: never
 	Seed      uint64   // of waits before retries
 	TimeScale float64  // simulated seconds a second, of the server's time and of all times in Options and Schedule; 0 means 1
 	SlowNs    int64    // answers that take longer are slow; 0: not declared
@@ -205,6 +207,9 @@ func (r *run) pace(ahead <-chan prepared) {
 		if p.err != nil {
 			r.die(p.err)
 			return
+		}
+		if r.times.Steered() && !r.times.Settle(&p.at, r.halt) {
+			break
 		}
 		over := func() bool {
 			r.rephase(&p.at)

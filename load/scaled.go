@@ -50,6 +50,13 @@ func (t times) Next(now int64) (schedule.Arrival, bool) {
 	return a, ok
 }
 
+// Settle is Schedule.Settle.
+func (t times) Settle(a *schedule.Arrival, stop <-chan struct{}) bool {
+	ok := t.Schedule.Settle(a, stop)
+	a.Due = t.real(a.Due)
+	return ok
+}
+
 // Start is Schedule.Start.
 func (t times) Start(now int64) (schedule.Arrival, bool) {
 	a, ok := t.Schedule.Start(t.simulated(now))

@@ -23,6 +23,7 @@ type Schedule struct {
 	seed    uint64 // of the run
 	burst   *Burst // with base, where there are bursts
 	base    float64
+	helm    *Helm // where somebody steers
 	quiet   bool
 	phases  phases
 	index   int64 // of the next arrival
@@ -192,9 +193,14 @@ func atSpeed(due int64, speedup float64) int64 {
 // Next is the next arrival; false says that there is none. In a closed loop a
 // user is due at now (ns since time zero): when the user became free and had
 // thought, see Think. Other schedules ignore now and may be asked ahead of time. With drain load they go on for as
-// long as they are asked.
+// long as they are asked. What a steered one gives is due once Settle says when.
 func (s *Schedule) Next(now int64) (Arrival, bool) {
 	var a Arrival
+	if s.helm != nil {
+		a.Index = s.index
+		s.index++
+		return a, true
+	}
 	if s.moments != nil {
 		a.Due = s.moments.next(now)
 		a.Phase = s.phases.place(a.Due)
@@ -225,7 +231,7 @@ func (s *Schedule) Over(now int64) bool { return s.phases.allGiven(now) }
 // all at once, given times, ramps and steps have no rate to set.
 func (s *Schedule) SetRate(rate float64) error {
 	o, ok := s.moments.(*open)
-	if !ok || o.fixed {
+	if !ok || o.fixed || s.helm != nil {
 		return errors.New("setting the rate: this schedule has none, or has planned rates")
 	}
 	if !(rate >= rateMin && rate <= rateMax) {
@@ -242,6 +248,9 @@ func (s *Schedule) SetRate(rate float64) error {
 // request has ended, which the load sees. Their start holds from the first
 // measured arrival on; before, it may be 0.
 func (s *Schedule) Window() (start, end int64, known bool) {
+	if s.helm != nil {
+		return s.helm.window()
+	}
 	return s.phases.start, s.phases.end, s.phases.ended
 }
 
