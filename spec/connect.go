@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fermata/internal/conf"
+	"fermata/wire"
 )
 
 // Words of record.scrape that are no URL.
@@ -30,6 +31,11 @@ func (r *Run) checkConnect() []conf.Problem {
 	}
 	if r.Connect.Insecure && !r.anyTLS() {
 		found.add("insecure", "is about certificates, and no target's URL begins with https://; leave it out")
+	}
+	if slices.ContainsFunc(r.Each(), func(one *Run) bool { return one.Target.Transport == wire.FastName }) {
+		for _, path := range r.Connect.NotFast() {
+			found.add(path, "is given together with transport fast, which speaks HTTP/1.1 straight to the server; leave transport out, or give compatible")
+		}
 	}
 	return found
 }

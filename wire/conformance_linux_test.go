@@ -354,8 +354,8 @@ func TestConformance(t *testing.T) {
 		{"a chunk too long", 1, "q", 0, func(_ int, c *playing) { c.request(); c.say(stream + "3\r\nabcd\r\n"); c.request() }, ""},
 		{"silent", 1, "q", 150 * time.Millisecond, func(_ int, c *playing) { c.request(); c.request() }, ""},
 		{"silent to a long prompt", 1, strings.Repeat("q", 300_000), 400 * time.Millisecond, func(_ int, c *playing) { c.request(); c.request() }, ""},
-		{"silent after the head", 1, "q", 150 * time.Millisecond, func(_ int, c *playing) { c.request(); c.say(stream); c.request() }, ""},
-		{"silent within", 1, "q", 150 * time.Millisecond, func(_ int, c *playing) { c.request(); c.say(stream + chunk("data: a\n\n")); c.request() }, "data: a\n\n"},
+		{"silent after the head", 1, "q", 500 * time.Millisecond, func(_ int, c *playing) { c.request(); c.say(stream); c.request() }, ""},
+		{"silent within", 1, "q", 500 * time.Millisecond, func(_ int, c *playing) { c.request(); c.say(stream + chunk("data: a\n\n")); c.request() }, "data: a\n\n"},
 		{"deaf", 1, strings.Repeat("x", 64<<20), time.Second, func(_ int, _ *playing) { time.Sleep(4 * time.Second) }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

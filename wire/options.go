@@ -41,6 +41,21 @@ func (o *Options) Check() map[string]string {
 	return found
 }
 
+// NotFast are the keys of what is asked for that only the compatible transport has.
+func (o *Options) NotFast() []string {
+	var keys []string
+	if o.HTTP2 {
+		keys = append(keys, "http2")
+	}
+	if o.Proxy != "" && o.Proxy != noProxy {
+		keys = append(keys, "proxy")
+	}
+	if o.UnixSocket != "" {
+		keys = append(keys, "unix_socket")
+	}
+	return keys
+}
+
 // ways are options that were found to be right, with what their names stand for.
 type ways struct {
 	Options
