@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"fermata/cost"
@@ -33,14 +34,17 @@ const (
 	aheadBytes = 16 << 20 // of bodies, unless a single one is larger
 )
 
-// prepare builds the requests of an open loop ahead of time and returns when the
-// first of them stand ready. In a closed loop users build their own.
+// prepare builds requests ahead of time and returns when the first of them stand
+// ready. Users who converse build their own, of the answers that they had.
 func (r *run) prepare() <-chan prepared {
-	ahead := make(chan prepared, aheadOf)
-	if r.times.Users() > 0 {
+	if n := r.times.Users(); n > 0 && r.times.Converses() {
+		ahead := make(chan prepared)
 		close(ahead)
 		return ahead
+	} else if n > 0 {
+		return r.stockUp(n)
 	}
+	ahead := make(chan prepared, aheadOf)
 	first := make(chan struct{})
 	go func() {
 		defer close(ahead)
@@ -83,6 +87,45 @@ func (r *run) prepare() <-chan prepared {
 	case <-time.After(200 * time.Millisecond): // the rest is built while the first wait
 	}
 	return ahead
+}
+
+// stockUp builds the requests of a closed loop's users ahead of time, whose due
+// times nobody knows yet: when a thousand answers end together, building a thousand
+// bodies first would leave the server idle. It returns when each user has one.
+func (r *run) stockUp(users int) <-chan prepared {
+	stock := make(chan prepared, 2*users)
+	first := make(chan struct{})
+	ready := sync.OnceFunc(func() { close(first) })
+	go func() {
+		defer close(stock)
+		defer ready()
+		for i := int64(0); ; i++ {
+			p := r.build(schedule.Arrival{Index: i, Session: r.times.SessionOf(i)})
+			for len(stock) > 0 && r.aheadSize.Load() > aheadBytes && !r.halted() {
+				time.Sleep(settled)
+			}
+			r.aheadSize.Add(int64(len(p.body)))
+			if i >= int64(users) && len(stock) >= users && !r.halted() {
+				time.Sleep(settled) // those that are due come first
+			}
+			select {
+			case stock <- p:
+			case <-r.halt:
+				return
+			}
+			if p.err != nil || p.end {
+				return
+			}
+			if i == int64(users)-1 {
+				ready()
+			}
+		}
+	}()
+	select {
+	case <-first:
+	case <-time.After(200 * time.Millisecond): // the rest is built while the first wait
+	}
+	return stock
 }
 
 // following is the next request of an open loop: of conversations, the next one's

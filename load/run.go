@@ -175,7 +175,7 @@ func (r *run) offer(ahead <-chan prepared) {
 	if n := r.times.Users(); n > 0 {
 		var users sync.WaitGroup
 		for number := range n {
-			users.Go(func() { r.user(number) })
+			users.Go(func() { r.user(number, ahead) })
 		}
 		users.Wait()
 		return
@@ -261,7 +261,7 @@ func (r *run) waitFor(due int64, over func() bool) {
 
 // user is one of a closed loop: it asks again when it has its answer and has
 // thought.
-func (r *run) user(number int) {
+func (r *run) user(number int, stock <-chan prepared) {
 	if r.times.Converses() {
 		r.converse(number)
 		return
@@ -278,7 +278,7 @@ func (r *run) user(number int) {
 		}
 		due = max(due, r.lastDue) // phases count in order of due times
 		r.lastDue = due
-		query, whole, err := r.query(due)
+		query, whole, err := r.query(due, stock)
 		r.next.Unlock()
 		r.die(err)
 		free = r.askAll(query)
@@ -290,7 +290,7 @@ func (r *run) user(number int) {
 
 // query takes the requests that are due together, as many as make one; whole is
 // false where there are not so many any more. It is for one user at a time.
-func (r *run) query(due int64) (query []*flight, whole bool, err error) {
+func (r *run) query(due int64, stock <-chan prepared) (query []*flight, whole bool, err error) {
 	for range r.times.Streams() {
 		at, ok := r.times.Next(due)
 		r.rephase(&at)
@@ -300,7 +300,12 @@ func (r *run) query(due int64) (query []*flight, whole bool, err error) {
 		if !ok || at.Phase == schedule.Drain && (r.drained() || r.times.Quiet()) {
 			return query, false, nil
 		}
-		p := r.build(at)
+		p, ok := <-stock
+		if !ok {
+			return query, false, nil
+		}
+		r.aheadSize.Add(-int64(len(p.body)))
+		p.at = at
 		if p.err != nil || p.end || !r.afford(&p) {
 			return query, false, p.err
 		}

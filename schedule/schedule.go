@@ -215,10 +215,17 @@ func (s *Schedule) Next(now int64) (Arrival, bool) {
 	}
 	a.Index = s.index
 	s.index++
-	if s.streams > 1 {
-		a.Session = strconv.FormatInt(a.Index/s.streams, 10)
-	}
+	a.Session = cmp.Or(s.SessionOf(a.Index), a.Session)
 	return a, true
+}
+
+// SessionOf is the query that a request belongs to, where queries have several
+// streams; empty where they have not.
+func (s *Schedule) SessionOf(index int64) string {
+	if s.streams <= 1 {
+		return ""
+	}
+	return strconv.FormatInt(index/s.streams, 10)
 }
 
 // Over says that by now (ns since time zero) Next has given every measured
