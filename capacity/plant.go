@@ -26,9 +26,11 @@ type Plant interface {
 
 	// Outcomes are those that became known since the last call, in the order in which
 	// the requests were due: one that is not known yet holds up those behind it. A
-	// request is known when it has ended, or earlier when it can only miss, such as
-	// at the bound of ttft<=2s without a first token. The slice is the caller's until
-	// the next call.
+	// request is known when it has ended, or earlier when it is decided: it misses
+	// ttft<=2s at 2 s without a first token, and meets it when that comes (should it
+	// fail later, Reading.Withdrawn says so). That matters: a search that learns of
+	// misses late falls far below the rate and needs long to come back. The slice is
+	// the caller's until the next call.
 	Outcomes() []Outcome
 
 	// Drain waits until nothing is under way. Afterwards every request that was sent
@@ -51,10 +53,11 @@ type Outcome struct {
 // A Reading is the plant's meters at one time. Counts are since its beginning,
 // without bursts.
 type Reading struct {
-	Ns      int64 // on the plant's clock
-	Sent    int64 // requests that were due
-	Backlog int64 // of those, not ended
-	Tokens  int64 // of output, that have come
+	Ns        int64 // on the plant's clock
+	Sent      int64 // requests that were due
+	Backlog   int64 // of those, not ended
+	Tokens    int64 // of output, that have come
+	Withdrawn int64 // requests that failed after their Outcome had said that they met the objective
 }
 
 // A Burst is what became of requests asked for all at once.

@@ -65,6 +65,20 @@ func (p *Predicate) Allowed() float64 {
 	return float64(1000-p.objective.Share) / 1000
 }
 
+// MetFirst says, when the first token has come so many ns (of the clock of traces)
+// after the due time, whether that meets the objective; decided is false where other
+// terms than the first token's have a say. Only a failure can change it later.
+func (p *Predicate) MetFirst(ns int64) (met, decided bool) {
+	met = true
+	for _, t := range p.objective.Terms {
+		if t.Name != "ttft" {
+			return false, false
+		}
+		met = met && p.scale.ns(ns) <= t.AtNs
+	}
+	return met, true
+}
+
 // Patience is how long after its due time, in ns of the clock of traces, a request
 // can still meet the objective without its first token, and without its end;
 // math.MaxInt64 where the terms set no bound.

@@ -58,6 +58,23 @@ func TestPredicate(t *testing.T) {
 			t.Errorf("%s waits %d and %d", c.objective, first, end)
 		}
 	}
+	for _, c := range []struct {
+		objective    string
+		ns           int64
+		met, decided bool
+	}{{"ttft<=50ns", 25, true, true}, {"ttft<=50ns", 26, false, true}, {"ttft<=50ns and tpot<=9ns", 1, false, false}} {
+		o, err := ParseObjective(c.objective)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewPredicate(o, Options{}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if met, decided := p.MetFirst(c.ns); met != c.met || decided != c.decided {
+			t.Errorf("%s at twice %d ns: %v %v", c.objective, c.ns, met, decided)
+		}
+	}
 	pooled, err := ParseObjective("tbt<=1ms@p99")
 	if err != nil {
 		t.Fatal(err)

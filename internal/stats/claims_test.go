@@ -159,7 +159,7 @@ func TestCapacityRequests(t *testing.T) {
 			t.Errorf("%+v: %.0f", c, got)
 		}
 	}
-	for _, c := range []struct{ delta, q0, want float64 }{{.05, .01, 34_700}, {.05, .05, 16_400}, {.05, .1, 13_900}, {.1, .01, 8700}, {.1, .1, 8000}} {
+	for _, c := range []struct{ delta, q0, want float64 }{{.05, .01, 34_700}, {.05, .05, 16_400}, {.05, .1, 13_900}, {.1, .01, 8700}, {.1, .1, 8000}, {.25, .01, 1500}, {.11, .001, 31_900}} {
 		if got := SearchRequests(c.delta, c.q0); math.Abs(got-c.want) > 0.005*c.want {
 			t.Errorf("%+v: %.0f", c, got)
 		}

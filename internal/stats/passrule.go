@@ -34,8 +34,11 @@ func CapacityRequests(delta, q0, rho, level float64) float64 {
 }
 
 // SearchRequests is the budget of a capacity search to a share delta, 2.4 times
-// the law at 95 % and 8000 at least.
+// the law at 95 %, and 8000 at least; 1500 for a first look, to over 10 %.
 func SearchRequests(delta, q0 float64) float64 {
-	l := math.Log(q0)
-	return max(8000, 18.4/(delta*delta*q0*l*l))
+	l, least := math.Log(q0), 8000.
+	if delta > .10+1e-12 {
+		least = 1500
+	}
+	return max(least, 18.4/(delta*delta*q0*l*l))
 }

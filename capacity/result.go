@@ -1,0 +1,214 @@
+package capacity
+
+import (
+	"math"
+
+	"fermata/internal/stats"
+)
+
+// Schema is that of Result.
+const Schema = "fermata.capacity/1"
+
+// A Result is what a search found, and how far it can be relied on.
+type Result struct {
+	Schema    string `json:"schema"`
+	Objective string `json:"objective"`
+	Joint     bool   `json:"joint,omitempty"` // its terms hold for the same request
+
+	Capacity      *Capacity `json:"capacity,omitempty"` // absent where none was found
+	SaturationRPS *float64  `json:"saturation_rps,omitempty"`
+	Requests      int64     `json:"requests"` // asked in all, with warm-ups and the probe
+	Reason        string    `json:"reason"`   // why it ended, in a sentence
+	Ending        Ending    `json:"ending"`   // the same for programs
+	Search        []Step    `json:"search"`
+
+	Method     string    `json:"method"`
+	Allowed    float64   `json:"allowed"`
+	Precision  float64   `json:"precision"`
+	Rough      bool      `json:"rough,omitempty"`
+	Saturated  bool      `json:"saturation_limited,omitempty"` // capacity is .97 of saturation or more
+	Probe      *Probe    `json:"probe,omitempty"`
+	Held       *Held     `json:"held,omitempty"`
+	Budget     Budget    `json:"budget"`
+	DurationNs int64     `json:"duration_ns"`
+	Failed     int64     `json:"failed,omitempty"`
+	Turned     int64     `json:"turned_away,omitempty"`
+	Seed       *uint64   `json:"seed,omitempty"`
+	Target     string    `json:"target,omitempty"` // the server, or what was simulated
+	Warnings   []Warning `json:"warnings"`
+}
+
+// Capacity is the highest rate at which the objective holds, in requests/s, with
+// its 95 % interval. An end that is absent is not known.
+type Capacity struct {
+	RPS            float64  `json:"rps"`
+	Low            *float64 `json:"low,omitempty"`
+	High           *float64 `json:"high,omitempty"`
+	Attainment     *float64 `json:"attainment,omitempty"` // share that met the objective at Held's rate
+	AttainmentLow  *float64 `json:"attainment_low,omitempty"`
+	AttainmentHigh *float64 `json:"attainment_high,omitempty"`
+	TokensPerS     *float64 `json:"tokens_per_s,omitempty"` // of output, at that rate
+}
+
+// Held is the run at a fixed rate at the end of the search.
+type Held struct {
+	Rate     float64 `json:"rate"`               // that was set
+	Realised float64 `json:"realised,omitempty"` // that came of it
+	Requests int     `json:"requests"`
+	Misses   int     `json:"misses"`
+	Tau      float64 `json:"tau"` // requests in a row that are worth one
+	TauBy    string  `json:"tau_by"`
+	Drift    *Drift  `json:"drift,omitempty"`
+}
+
+// Drift is how the number of requests under way grew, as new ones found it.
+type Drift struct {
+	PerRequest float64 `json:"per_request"`
+	T          float64 `json:"t"`
+	Unsteady   bool    `json:"unsteady"`
+}
+
+// A Warning limits what a result can be used for.
+type Warning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+const (
+	nearSaturation = .97
+	overSaturation = .05 // ln of the interval's highest end over saturation
+	weightOfHeld   = .4
+	clipHeld       = .15
+	mostTau        = 2500
+	mostHeldLoad   = .985
+	unrealised     = .95 // of the rate that was set
+)
+
+// Result is what a state comes to. o is filled in.
+func (o Options) Result(s *State) *Result {
+	r := &Result{
+		Schema: Schema, Method: o.Method, Allowed: o.Allowed, Precision: o.Precision, Rough: o.Rough(), Budget: o.Budget(),
+		Requests: s.Sent, DurationNs: s.BusyNs, Failed: s.Failed, Turned: s.Turned, Ending: s.Ending, Reason: s.Why,
+		Search: append([]Step{}, s.Steps...), Probe: s.Probe, Warnings: []Warning{},
+	}
+	if s.Probe != nil && s.Probe.RPS > 0 {
+		rps := s.Probe.RPS
+		r.SaturationRPS = &rps
+	}
+	switch {
+	case o.Method == Bisect:
+		o.bracketed(r, s)
+	case s.Probe != nil && s.Fixed.Requests > 0:
+		o.held(r, s)
+	case s.Probe != nil && len(s.Steps) > 0 && s.Ending != AlwaysMiss && s.Ending != Unanswered:
+		r.Capacity = &Capacity{RPS: math.Exp(s.average())}
+		r.warn("no_interval", "the search ended before the run at a fixed rate that gives the interval: the rate is where it had got to")
+	}
+	o.guards(r, s)
+	if r.Reason == "" {
+		r.Reason = reasonOf(r)
+	}
+	return r
+}
+
+func (r *Result) warn(code, text string) { r.Warnings = append(r.Warnings, Warning{code, text}) }
+
+func reasonOf(r *Result) string {
+	switch {
+	case r.Ending == "":
+		return "it goes on"
+	case r.Method == Bisect:
+		return "the bracket closed"
+	case r.Ending == NeverMissed:
+		return "no request missed the objective at any rate that was tried: the system's saturation limits it, or the asker's, and not the objective"
+	}
+	return "the budget was spent, which was fixed beforehand"
+}
+
+// held is the estimate and its interval. Only the run at the fixed rate carries the
+// interval: those that the path of the search gives are too narrow by far.
+func (o *Options) held(r *Result, s *State) {
+	f, mu := &s.Fixed, s.Probe.RPS
+	load := min(mostHeldLoad, math.Exp(f.LnRPS)/mu)
+	slope := o.slope(load)
+	n, k := float64(f.Requests), float64(f.missed())
+	tau := f.tau(load)
+	distance := func(q float64) float64 { return (logit(q) - logit(o.Allowed)) / slope }
+	low, high := stats.ClopperPearson(k/tau.V, n/tau.V)
+	q := (k + tau.V*o.Allowed) / (n + tau.V)
+	nearer := f.LnRPS - min(max(distance(q), -clipHeld), clipHeld)
+	c := &Capacity{RPS: math.Exp((1-weightOfHeld)*f.LnRPS + weightOfHeld*nearer)}
+	from := math.Exp(f.LnRPS - distance(min(high, 1-1e-9)))
+	to := math.Exp(min(math.Log(mu)+overSaturation, f.LnRPS-distance(max(low, o.Allowed/1000))))
+	c.Low, c.High = &from, &to
+	met, least, most := 1-k/n, 1-high, 1-low
+	c.Attainment, c.AttainmentLow, c.AttainmentHigh = &met, &least, &most
+	if f.Sent > 0 {
+		tokens := float64(f.Tokens) / float64(f.Sent) * c.RPS
+		c.TokensPerS = &tokens
+	}
+	r.Capacity = c
+	r.Held = &Held{Rate: math.Exp(f.LnRPS), Requests: f.Requests, Misses: f.missed(), Tau: tau.V, TauBy: tau.By}
+	if f.SpanNs > 0 {
+		r.Held.Realised = float64(f.Sent) * 1e9 / float64(f.SpanNs)
+	}
+	if d, ok := stats.DriftOf(floats(f.Ahead)); ok {
+		r.Held.Drift = &Drift{PerRequest: d.Slope, T: d.T, Unsteady: d.Unsteady()}
+	}
+	if s.Ending == Found && s.Misses == 0 {
+		r.Ending = NeverMissed
+	}
+	r.Saturated = c.RPS >= nearSaturation*mu || math.Exp(f.LnRPS) >= nearSaturation*mu
+}
+
+// missed is how many requests missed in all.
+func (f *Fixed) missed() int { return min(len(f.Misses)+f.Withdrawn, f.Requests) }
+
+// tau is the correlation time of the misses, at least what heavy traffic gives a
+// queue at that load: a run without a burst cannot know it.
+func (f *Fixed) tau(load float64) stats.Tau {
+	flags := make([]bool, f.Requests)
+	for _, i := range f.Misses {
+		flags[i] = true
+	}
+	tau := stats.TauOfFlags(flags, false)
+	queue := stats.Relaxation(load)
+	queue.V = min(queue.V, mostTau)
+	tau = tau.Or(queue)
+	tau.V = min(tau.V, max(1, float64(f.Requests)/5))
+	return tau
+}
+
+// bracketed is what a bisection comes to: the middle of its bracket, whose ends are
+// verdicts of single trials and no interval.
+func (o *Options) bracketed(r *Result, s *State) {
+	switch {
+	case s.Low == nil:
+		return
+	case s.High == nil:
+		r.Capacity = &Capacity{RPS: math.Exp(*s.Low)}
+	default:
+		r.Capacity = &Capacity{RPS: math.Exp((*s.Low + *s.High) / 2)}
+	}
+	for _, b := range s.Steps {
+		if math.Abs(math.Log(b.Rate)-*s.Low) < 1e-9 {
+			met := 1 - float64(b.Misses)/float64(b.Requests)
+			r.Capacity.Attainment = &met
+		}
+	}
+	if s.Fixed.Sent > 0 {
+		tokens := float64(s.Fixed.Tokens) / float64(s.Fixed.Sent) * r.Capacity.RPS
+		r.Capacity.TokensPerS = &tokens
+	}
+	r.warn("no_interval", "a bisection has no interval: each of its trials decides for good, and what it finds is too high near saturation")
+}
+
+func logit(q float64) float64 { return math.Log(q) - math.Log1p(-q) }
+
+func floats(all []int) []float64 {
+	out := make([]float64, len(all))
+	for i, v := range all {
+		out[i] = float64(v)
+	}
+	return out
+}
