@@ -2,7 +2,6 @@ package capacity_test
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 
 	"fermata/capacity"

@@ -41,7 +41,7 @@ func TestSearchFindsCapacity(t *testing.T) {
 // The truths are what long runs say; docs/evidence/capacity.md has many searches.
 func TestSearchFindsThatOfAServer(t *testing.T) {
 	for o, truth := range map[objective]float64{fluid: 9.2, ttft2: 12.17, ttft8: 12.97} {
-		r, off, _ := find(t, newBatcher(o, 3), capacity.Options{Allowed: .01, Precision: .10}, truth)
+		r, off, _ := find(t, newBatcher(o, 4), capacity.Options{Allowed: .01, Precision: .10}, truth)
 		if math.Abs(off) > .10 {
 			t.Errorf("objective %d: %+v where the truth is %.3f", o, r.Capacity, truth)
 		}
