@@ -3,6 +3,7 @@ package cost
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 )
@@ -47,6 +48,39 @@ func (a Amount) Minus(b Amount) Amount { return Amount{new(big.Rat).Sub(a.rat(),
 // times is so many thousandths of thousandths of it.
 func (a Amount) millionths(n int64) Amount {
 	return Amount{new(big.Rat).Mul(a.rat(), big.NewRat(n, 1_000_000))}
+}
+
+// scaled is f times it; false where that is no amount.
+func (a Amount) scaled(f float64) (Amount, bool) {
+	if math.IsInf(f, 0) || math.IsNaN(f) || f < 0 {
+		return Amount{}, false
+	}
+	return Amount{new(big.Rat).Mul(a.rat(), new(big.Rat).SetFloat64(f))}, true
+}
+
+// per is the price of a million where so many cost it.
+func (a Amount) per(n int64) Amount {
+	return Amount{new(big.Rat).Mul(a.rat(), big.NewRat(1_000_000, n))}
+}
+
+// Float is the nearest floating-point number.
+func (a Amount) Float() float64 {
+	f, _ := a.rat().Float64()
+	return f
+}
+
+// Figures is the amount as a decimal of about six significant digits, with two
+// behind the point at least: what a quotient that has no end is told as.
+func (a Amount) Figures() string {
+	digits := 2
+	if f := a.Float(); f > 0 {
+		digits = min(30, max(2, 5-int(math.Floor(math.Log10(f)))))
+	}
+	text := a.rat().FloatString(digits)
+	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > 3 {
+		text = text[:len(text)-1]
+	}
+	return text
 }
 
 // Cmp is negative, 0 or positive as a is below b, equal or above.

@@ -4,6 +4,8 @@ package cost
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +24,7 @@ type Prices struct {
 	Currency string                      `yaml:"currency"` // such as USD
 	Date     string                      `yaml:"date"`     // of the prices, such as 2026-08-01
 	Source   string                      `yaml:"source"`   // where they come from
+	SHA256   string                      `yaml:"sha256"`   // of the file that they were read from, in hex; Load fills it in
 	GPU      *GPU                        `yaml:"gpu"`      // of a server of one's own
 	Tokens   *Tokens                     `yaml:"tokens"`   // of a server that is paid for by the token
 	Models   map[string]map[string]Entry `yaml:"models"`   // by provider and model
@@ -29,20 +32,21 @@ type Prices struct {
 
 // An Entry prices one model of one provider.
 type Entry struct {
-	GPU    *GPU    `yaml:"gpu"`
-	Tokens *Tokens `yaml:"tokens"`
+	GPU     *GPU    `yaml:"gpu"`
+	Tokens  *Tokens `yaml:"tokens"`
+	Unknown bool    `yaml:"unknown"` // there is no price: what Only says of a model that was asked for
 }
 
 // GPU prices a server by its hours.
 type GPU struct {
-	Count   int    `yaml:"count"`    // GPUs
-	PerHour string `yaml:"per_hour"` // for one
+	Count   int    `yaml:"count" json:"count"`       // GPUs
+	PerHour string `yaml:"per_hour" json:"per_hour"` // for one
 }
 
 // Tokens prices a server by its tokens.
 type Tokens struct {
-	InputPerMillion  string `yaml:"input_per_million"`
-	OutputPerMillion string `yaml:"output_per_million"`
+	InputPerMillion  string `yaml:"input_per_million" json:"input_per_million"`
+	OutputPerMillion string `yaml:"output_per_million" json:"output_per_million"`
 }
 
 // UnmarshalText takes the name of a file of prices, which Load reads.
@@ -70,14 +74,36 @@ func (p *Prices) Load() error {
 		return err
 	}
 	read, err := Read(p.File, data)
-	if err == nil {
-		*p = *read
+	if err != nil {
+		return err
 	}
-	return err
+	if read.Date == "" { // a catalogue says nothing of its day
+		info, err := os.Stat(p.File)
+		if err != nil {
+			return err
+		}
+		read.Date = info.ModTime().UTC().Format(time.DateOnly)
+	}
+	*p = *read
+	return nil
 }
 
-// Read reads a file of prices. The error is nil or conf.Mistakes.
+// Read reads a file of prices, or one of the catalogues that others publish (see
+// catalogue), which leaves Date empty. The error is nil or conf.Mistakes.
 func Read(name string, data []byte) (*Prices, error) {
+	sum := sha256.Sum256(data)
+	read, err := catalogue(name, data)
+	if read == nil && err == nil {
+		read, err = readOwn(name, data)
+	}
+	if err == nil {
+		read.SHA256 = hex.EncodeToString(sum[:])
+	}
+	return read, err
+}
+
+// readOwn reads a file of prices as this package has them.
+func readOwn(name string, data []byte) (*Prices, error) {
 	// Plain has the fields alone: inside a file no other file is named.
 	type plain Prices
 	p := &plain{}
@@ -115,7 +141,7 @@ func (p *Prices) Check() []conf.Problem {
 	for _, provider := range slices.Sorted(maps.Keys(p.Models)) {
 		for _, model := range slices.Sorted(maps.Keys(p.Models[provider])) {
 			e, path := p.Models[provider][model], "models."+provider+"."+model
-			if (e.GPU == nil) == (e.Tokens == nil) {
+			if (e.GPU == nil) == (e.Tokens == nil) && !e.Unknown {
 				wrong(path, "needs one of gpu and tokens")
 			}
 			check(e.GPU, e.Tokens, path+".", wrong)
@@ -153,6 +179,9 @@ func (r Rate) Of(input, output int64) Amount {
 // ErrHourly is why prices by the hour say nothing of what a token costs.
 var ErrHourly = errors.New("the prices are by the hour of a GPU, not by the token")
 
+// errMixedHours is why hours of several models are not added up.
+var errMixedHours = errors.New("the targets are paid by the hour each for itself: run them one by one")
+
 // ByModel says that what tokens cost depends on the model.
 func (p *Prices) ByModel() bool { return p.Models != nil }
 
@@ -160,7 +189,7 @@ func (p *Prices) ByModel() bool { return p.Models != nil }
 // to several. A price that is not there is an error, and so are prices by the
 // hour.
 func (p *Prices) Rate(provider, model string) (Rate, error) {
-	e := Entry{p.GPU, p.Tokens}
+	e := Entry{GPU: p.GPU, Tokens: p.Tokens}
 	if p.Models != nil {
 		var err error
 		if e, err = p.entry(provider, model); err != nil {
@@ -170,27 +199,108 @@ func (p *Prices) Rate(provider, model string) (Rate, error) {
 	if e.Tokens == nil {
 		return Rate{}, ErrHourly
 	}
-	input, err1 := ParseAmount(e.Tokens.InputPerMillion)
-	output, err2 := ParseAmount(e.Tokens.OutputPerMillion)
+	return e.Tokens.rate()
+}
+
+func (t *Tokens) rate() (Rate, error) {
+	input, err1 := ParseAmount(t.InputPerMillion)
+	output, err2 := ParseAmount(t.OutputPerMillion)
 	return Rate{input, output}, cmp.Or(err1, err2)
 }
 
+// entry is the price of a model. Where several providers have it, provider names
+// one; a model may also be written PROVIDER/MODEL.
 func (p *Prices) entry(provider, model string) (Entry, error) {
-	var at, known []string
+	at := p.providers(model)
+	if before, after, ok := strings.Cut(model, "/"); ok && len(at) == 0 {
+		if e, ok := p.Models[before][after]; ok {
+			return e, e.known(model)
+		}
+	}
+	switch {
+	case len(at) == 0:
+		return Entry{}, fmt.Errorf("there is no price for model %q; there are prices for %s", model, p.few())
+	case len(at) == 1:
+		e := p.Models[at[0]][model]
+		return e, e.known(model)
+	case slices.Contains(at, provider):
+		e := p.Models[provider][model]
+		return e, e.known(model)
+	}
+	return Entry{}, fmt.Errorf("%s have prices for model %q; name one of them with --provider (judge.provider), or leave the one that is asked", listed(at), model)
+}
+
+func (e Entry) known(model string) error {
+	if e.Unknown {
+		return fmt.Errorf("there is no price for model %q", model)
+	}
+	return nil
+}
+
+// providers have a price for the model, in order.
+func (p *Prices) providers(model string) []string {
+	var at []string
 	for _, one := range slices.Sorted(maps.Keys(p.Models)) {
 		if _, ok := p.Models[one][model]; ok {
 			at = append(at, one)
 		}
-		known = slices.AppendSeq(known, maps.Keys(p.Models[one]))
+	}
+	return at
+}
+
+// mostListed bounds the names in an error: a catalogue has thousands.
+const mostListed = 12
+
+// few are the models that there are prices for.
+func (p *Prices) few() string {
+	var known []string
+	for _, models := range p.Models {
+		known = slices.AppendSeq(known, maps.Keys(models))
 	}
 	slices.Sort(known)
-	switch {
-	case len(at) == 0:
-		return Entry{}, fmt.Errorf("there is no price for model %q; there are prices for %s", model, strings.Join(slices.Compact(known), ", "))
-	case len(at) == 1:
-		return p.Models[at[0]][model], nil
-	case slices.Contains(at, provider):
-		return p.Models[provider][model], nil
+	return listedWith(slices.Compact(known), ", ")
+}
+
+func listed(names []string) string { return listedWith(names, " and ") }
+
+func listedWith(names []string, last string) string {
+	if len(names) > mostListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostListed], ", "), len(names)-mostListed)
 	}
-	return Entry{}, fmt.Errorf("%s have prices for model %q; leave the one that is asked", strings.Join(at, " and "), model)
+	if last == ", " || len(names) < 2 {
+		return strings.Join(names, ", ")
+	}
+	n := len(names) - 1
+	return strings.Join(names[:n], ", ") + last + names[n]
+}
+
+// Only leaves the prices of the models, so that a run file is not a catalogue. A
+// model without a price is kept as one that has none.
+func (p *Prices) Only(models ...string) {
+	if p.Models == nil {
+		return
+	}
+	kept := map[string]map[string]Entry{}
+	keep := func(provider, model string, e Entry) {
+		if kept[provider] == nil {
+			kept[provider] = map[string]Entry{}
+		}
+		kept[provider][model] = e
+	}
+	for _, model := range models {
+		found := false
+		for _, one := range p.providers(model) {
+			keep(one, model, p.Models[one][model])
+			found = true
+		}
+		before, after, _ := strings.Cut(model, "/")
+		if e, ok := p.Models[before][after]; ok && !found {
+			keep(before, after, e)
+			found = true
+		}
+		if !found {
+			keep("unknown", model, Entry{Unknown: true})
+		}
+	}
+	p.Models = kept
 }

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,6 +33,9 @@ func caveats(s *spec.Run, meta *recording.Meta, r *metrics.Result) []metrics.War
 			})
 		}
 	}
+	if w := stale(s, meta); w != nil {
+		all = append(all, *w)
+	}
 	whole := meta.Interrupted == "" && slices.Contains([]string{load.NextWasDue, load.LastHadEnded}, meta.WindowWhy)
 	if why := tooFew(s, r.Load.Measured, s.Schedule.Requests, r.Sessions != nil); whole && why != "" {
 		all = append(all, metrics.Warning{
@@ -54,7 +58,7 @@ func unpriced(s *spec.Run, name, model string) string {
 	if !s.Prices.Given() || s.Prices.File != "" {
 		return ""
 	}
-	if _, err := s.Prices.Rate(name, model); err != nil && !errors.Is(err, cost.ErrHourly) {
+	if _, err := s.Prices.Rate(cmp.Or(s.Judging.Provider, name), model); err != nil && !errors.Is(err, cost.ErrHourly) {
 		return named(name, fmt.Errorf("what the run costs is not known: %w", err)).Error()
 	}
 	return ""

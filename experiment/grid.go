@@ -281,6 +281,7 @@ func simulateInMemory(ctx context.Context, s *spec.Sim, statistics []report.Stat
 		return nil, err
 	}
 	askFor(&judge, statistics)
+	judge.Cost = termsOf(s.Run())
 	r, err := metrics.Evaluate(all, v.meta(s, version), nil, judge)
 	if err != nil {
 		return nil, fmt.Errorf("judging a simulation: %w", err)

@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	"fermata/cost"
 	"fermata/load"
@@ -12,7 +14,7 @@ import (
 
 // rateOf is what the tokens of one target cost.
 func rateOf(s *spec.Run, name, model string) (cost.Rate, error) {
-	rate, err := s.Prices.Rate(name, model)
+	rate, err := s.Prices.Rate(cmp.Or(s.Judging.Provider, name), model)
 	if err != nil {
 		return rate, named(name, fmt.Errorf("prices: %w", err))
 	}
@@ -90,4 +92,59 @@ func spent(src recording.Source, s *spec.Run) (*metrics.Spent, error) {
 	}
 	out.Amount = sum.String()
 	return out, src.Err()
+}
+
+// termsOf are the prices that hold for a run; nil without any, and where there is
+// none for a model: that is said elsewhere (unpriced).
+func termsOf(s *spec.Run) *cost.Terms {
+	if !s.Prices.Given() || s.Prices.File != "" {
+		return nil
+	}
+	models := map[string]string{}
+	for i, one := range s.Each() {
+		name := ""
+		if len(s.Targets) > 0 {
+			name = s.Targets[i].Name
+		}
+		models[name] = one.Target.Model
+	}
+	terms, err := s.Prices.Terms(models, s.Judging.Options)
+	if err != nil {
+		return nil
+	}
+	return terms
+}
+
+// keepPrices leaves the prices of the models that are asked, before the run file
+// is saved.
+func keepPrices(s *spec.Run) {
+	var models []string
+	for _, one := range s.Each() {
+		models = append(models, one.Target.Model)
+	}
+	s.Prices.Only(models...)
+}
+
+// staleDays is the age from which on prices are old: see docs/decisions.
+const staleDays = 90
+
+// stale is the warning of prices that were old when the run was made. A simulated
+// run has no day, so theirs is today.
+func stale(s *spec.Run, meta *recording.Meta) *metrics.Warning {
+	day, err := time.Parse(time.DateOnly, s.Prices.Date)
+	if !s.Prices.Given() || err != nil {
+		return nil
+	}
+	at, when := time.Now(), "today"
+	if meta.ZeroWallNs.OK {
+		at, when = time.Unix(0, meta.ZeroWallNs.V), "when the run was made"
+	}
+	days := int(at.Sub(day).Hours() / 24)
+	if days <= staleDays {
+		return nil
+	}
+	return &metrics.Warning{
+		Code: "old_prices", Text: fmt.Sprintf("the prices are of %s, %d days old %s", s.Prices.Date, days, when),
+		Help: fmt.Sprintf("Prices change several times a year: see whether %s still says the same, and give the file a new date.", s.Prices.Source),
+	}
 }

@@ -262,6 +262,7 @@ func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrival
 	if err != nil {
 		return load.End{}, err
 	}
+	keepPrices(s)
 	meta := recording.Meta{
 		RunYAML: string(s.YAML()), Tool: "fermata " + o.Version, TimeScale: scale, Labels: labelsOf(s, all),
 	}
@@ -431,7 +432,9 @@ func (a *reopened) result(version string) (*metrics.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := metrics.Evaluate(rec, meta, samples, a.judge)
+	judge := a.judge
+	judge.Cost = termsOf(s)
+	r, err := metrics.Evaluate(rec, meta, samples, judge)
 	if err != nil {
 		return nil, fmt.Errorf("judging %s: %w", dir, err)
 	}

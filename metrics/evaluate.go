@@ -106,6 +106,9 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 		e.latencies, g, newPaces(opt), newStalls(opt), newFluidities(opt), newFluidRate(opt, Decode), e.objectives, e.tally,
 		newChecks(opt),
 	}
+	if opt.Cost != nil {
+		e.families = append(e.families, newCosts(opt, e.objectives))
+	}
 	if opt.MLPerf.Scenario != "" {
 		e.families = append(e.families, newMLPerf(opt, e.window.StartNs, known))
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"fermata/cost"
 	"fermata/deadline"
 )
 
@@ -16,12 +17,13 @@ type Options struct {
 	OverNs       []int64             // exceedance bounds besides 1, 5, 15, 25 s
 	Deadlines    *deadline.Deadlines // first-token deadlines; nil where none were given
 	SLO          []Objective
-	ExpectStop   bool   // a finish by length is a truncation, not the plan
-	SlowNs       int64  // answers that took longer are slow; 0 where not declared
-	Check        string // kind of the check that answers had to pass; empty where none was asked for
-	PointVerdict bool   // judge objectives by the point, not the interval
-	Aims         []Aim  // how well percentiles were to be known
-	PerMille     []int  // further percentiles of every distribution, in thousandths
+	ExpectStop   bool        // a finish by length is a truncation, not the plan
+	SlowNs       int64       // answers that took longer are slow; 0 where not declared
+	Check        string      // kind of the check that answers had to pass; empty where none was asked for
+	PointVerdict bool        // judge objectives by the point, not the interval
+	Cost         *cost.Terms // what the answers cost; nil where nobody said
+	Aims         []Aim       // how well percentiles were to be known
+	PerMille     []int       // further percentiles of every distribution, in thousandths
 
 	views []view // of Deadlines; settled makes them
 

@@ -2,6 +2,8 @@
 // functions of traces alone. It never sees a socket.
 package metrics
 
+import "fermata/cost"
+
 // A Result is what can be claimed from one recording: result.json, schema
 // fermata.result/1. What does not apply is absent, never 0 or -1.
 type Result struct {
@@ -29,6 +31,8 @@ type Result struct {
 	Rates      Rates       `json:"rates"`
 	Goodput    []Goodput   `json:"goodput"`
 	SLO        []Verdict   `json:"slo"`
+
+	Cost *cost.Statement `json:"cost,omitempty"` // what tokens cost; nil without prices
 
 	MLPerf *MLPerf `json:"mlperf,omitempty"` // the same by MLPerf's rules; nil unless a scenario is named
 

@@ -16,6 +16,7 @@ func byTarget(src recording.Source, meta recording.Meta, opt Options, names []st
 	}
 	all := map[string]TargetResult{}
 	opt.SaturationRPS = 0 // of all of them together
+	opt.Cost = nil
 	for _, name := range names {
 		e, err := evaluateAll(ofTarget{src, name}, meta, opt)
 		if err != nil {

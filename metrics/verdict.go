@@ -47,6 +47,7 @@ type objectives struct {
 	opt              *Options
 	list             []*judged
 	requests, failed int64
+	every            bool  // the last answer met all that have one
 	all, allTokens   int64 // goodput under every objective that has one
 }
 
@@ -86,6 +87,7 @@ func (j *judged) pool() *series {
 func (j *judged) hasGoodput() bool { return !j.Terms[0].ofRun() && !j.Terms[0].pooled() }
 
 func (o *objectives) see(a *answer) {
+	o.every = true
 	if len(o.list) == 0 {
 		return
 	}
@@ -110,6 +112,7 @@ func (o *objectives) see(a *answer) {
 		}
 		every = every && met
 	}
+	o.every = every
 	if !a.second && every && fine {
 		o.all++
 		o.allTokens += tokens

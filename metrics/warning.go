@@ -85,6 +85,7 @@ func (m *remarks) warnings(r *Result, y *tally, i *instrument, byFailures bool) 
 	m.lengths(w)
 	i.warnings(w, r)
 	m.precision(w, r)
+	w.cost(r)
 	if d := r.DataSet; d != nil && d.Rounds > 0 {
 		w.add("data_repeated", fmt.Sprintf("the data set of %d rows was started over %d times: prompts were asked again", d.Rows, d.Rounds),
 			"A prefix cache may answer what it has seen. Give a longer data set, or --once.")

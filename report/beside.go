@@ -57,6 +57,12 @@ func beside(rs []*metrics.Result) *page {
 			p.add(b)
 		}
 	}
+	for i, r := range rs {
+		if b := costs(r); b.title != "" {
+			b.title += " of " + names[i]
+			p.add(b)
+		}
+	}
 	said, noted := split(together(rs, names))
 	p.add(block{title: "Warnings", warnings: said})
 	p.add(block{title: "These tell the runs apart", table: contrastTable(differ, names)})

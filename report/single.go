@@ -41,6 +41,7 @@ func single(r *metrics.Result) *page {
 		table: distTable("metric", speeds, higherStats),
 	})
 	p.add(throughput(r))
+	p.add(costs(r))
 	p.add(arrivals(r))
 	p.add(server(r))
 	p.add(instrument(r))

@@ -236,7 +236,7 @@ func (r *Run) checkLoad() []conf.Problem {
 	return found
 }
 
-// reportMoney reads the file of prices, so that a saved run file has them.
+// reportMoney finds what is wrong with prices and what is to be spent.
 func (r *Run) reportMoney(doc *conf.Doc) {
 	var found problems
 	if most := r.Load.MaxCost; most != "" {
@@ -248,15 +248,28 @@ func (r *Run) reportMoney(doc *conf.Doc) {
 		}
 	}
 	doc.Report("load", found)
+	r.reportPrices(doc)
+}
+
+// reportPrices reads the files of prices and of a capacity, so that a saved run
+// file has what they say.
+func (r *Run) reportPrices(doc *conf.Doc) {
+	unread := func(path string, err error) {
+		doc.Report("", []conf.Problem{{Path: path, Text: "cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")}})
+	}
 	switch {
 	case !r.Prices.Given():
 	case r.Prices.File == "":
 		doc.Report("prices", r.Prices.Check())
 	default:
 		if err := r.Prices.Load(); err != nil {
-			doc.Report("", []conf.Problem{{Path: "prices", Text: "cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ")}})
+			unread("prices", err)
 		}
 	}
+	if err := r.Judging.Capacity.Load(); err != nil {
+		unread("judge.capacity", err)
+	}
+	doc.Report("judge", r.Judging.Options.Check(&r.Prices))
 }
 
 func (r *Run) checkPrecision() []conf.Problem {

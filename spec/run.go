@@ -83,6 +83,8 @@ type Judging struct {
 	Verdict   string           `yaml:"verdict"`    // interval (default) or point
 
 	Saturation float64 `yaml:"saturation"` // highest rate that is served, requests/s; default unknown
+
+	cost.Options `yaml:",inline"` // how prices become costs
 }
 
 // Record says what the recording keeps besides arrivals.
@@ -133,6 +135,7 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	r := &Run{}
 	doc, _ := conf.ReadWith(file, data, sets, r)
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
+	r.reportPrices(doc)
 	r.reportJudging(doc)
 	if slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == "judge.saturation" }) {
 		r.Load.ProbeSaturation = false // what the run found out counts no more

@@ -200,6 +200,10 @@ var roundTrip = map[string]string{
 	"judge.slow":             "30s",
 	"judge.saturation":       "9.5",
 	"judge.verdict":          "point",
+	"judge.provider":         "one",
+	"judge.capacity":         `{objective: "ttft<=2s @99%", rps: 4.5, low: 4, high: 5, tokens_per_s: 900}`,
+	"judge.utilisation":      "0.6",
+	"judge.billed_failures":  "0",
 	"mlperf.scenario":        "server",
 	"mlperf.benchmark":       "llama2-70b",
 	"mlperf.ttft":            "1s",
@@ -254,6 +258,8 @@ func TestEveryKeyRoundTrips(t *testing.T) {
 			sets = append(sets, conf.Setting{Path: "prices", Value: roundTrip["prices"]}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "load.stop_at_precision":
 			sets = append(sets, conf.Setting{Path: "schedule.requests", Value: "30000"}, conf.Setting{Path: "schedule.rate", Value: "4"})
+		case "judge.provider", "judge.capacity", "judge.utilisation", "judge.billed_failures":
+			sets = append(sets, conf.Setting{Path: "prices", Value: roundTrip["prices"]}, conf.Setting{Path: "schedule.rate", Value: "4"})
 		case "workload.once", "workload.format", "workload.skip_bad":
 			sets = append(sets, conf.Setting{Path: "workload.dataset", Value: roundTrip["workload.dataset"]})
 			fallthrough
@@ -291,6 +297,11 @@ func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
 		{"money without prices", "target: {url: 'http://h'}\nschedule: {rate: 1}\nload: {max_cost: 2}", "f:3:18: load.max_cost: needs prices: give a file of them with prices"},
 		{"money", "target: {url: 'http://h'}\nschedule: {rate: 1}\nload: {max_cost: $2}\nprices: {currency: USD, date: 2026-08-01, source: x, tokens: {input_per_million: 1, output_per_million: 2}}", `f:3:18: load.max_cost: must be an amount such as 2.50, not "$2"`},
+		{"capacity without prices", "target: {url: 'http://h'}\nschedule: {rate: 1}\njudge: {utilisation: 0.5}", "f:3:22: judge.utilisation: says something only beside prices: give a file of them with prices (--prices)"},
+		{"utilisation of tokens", "target: {url: 'http://h'}\nschedule: {rate: 1}\njudge: {utilisation: 0.5}\nprices: {currency: USD, date: 2026-08-01, source: x, tokens: {input_per_million: 1, output_per_million: 2}}", "f:3:22: judge.utilisation: is for GPUs, which are paid when idle, and these prices are by the token: leave it out"},
+		{"utilisation", "target: {url: 'http://h'}\nschedule: {rate: 1}\njudge: {utilisation: 60}\nprices: {currency: USD, date: 2026-08-01, source: x, gpu: {count: 1, per_hour: 2}}", "f:3:22: judge.utilisation: must be a share above 0 and at most 1, such as 0.6, not 60"},
+		{"failures of hours", "target: {url: 'http://h'}\nschedule: {rate: 1}\njudge: {billed_failures: 1}\nprices: {currency: USD, date: 2026-08-01, source: x, gpu: {count: 1, per_hour: 2}}", "f:3:26: judge.billed_failures: is for prices by the token, or beside a capacity: the hours of a run pay for its failures already"},
+		{"no capacity", "target: {url: 'http://h'}\nschedule: {rate: 1}\njudge: {capacity: none.json}\nprices: {currency: USD, date: 2026-08-01, source: x, gpu: {count: 1, per_hour: 2}}", "f:3:19: judge.capacity: cannot be read: open none.json: no such file or directory"},
 		{"no prices", "target: {url: 'http://h'}\nschedule: {rate: 1}\nprices: none.yaml", "f:3:9: prices: cannot be read: open none.yaml: no such file or directory"},
 		{"precision", "target: {url: 'http://h'}\nschedule: {rate: 1, requests: 900}\nload: {stop_at_precision: [tbt.p99<=5%]}", `f:3:28: load.stop_at_precision[0]: must be a percentile with the width of its interval, such as ttft.p99<=5%: "tbt" is not among ttft, ttft_sent, tpot, token_pace, normlat, e2e, even_gap, gap.longest`},
 		{"precision without end", "target: {url: 'http://h'}\nschedule: {rate: 1}\nload: {stop_at_precision: [ttft.p50<=5%]}", "f:3:8: load.stop_at_precision: needs the most that the run may take, should the precision not come: give requests or duration"},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"fermata/cost"
 	"fermata/internal/conf"
 	"fermata/metrics"
 	"fermata/schedule"
@@ -27,6 +28,7 @@ type Sim struct {
 	SLO         []string              `yaml:"slo"`
 	Judging     Judging               `yaml:"judge"`
 	MLPerf      metrics.MLPerfOptions `yaml:"mlperf"`
+	Prices      cost.Prices           `yaml:"prices"` // what its GPUs or tokens cost, as in a Run
 	Labels      map[string]string     `yaml:"labels"`
 	Serve       map[string]any        `yaml:"serve"` // of the server alone, see serve.NewSim
 
@@ -73,13 +75,14 @@ func ReadSim(file string, data []byte, sets []conf.Setting) (*Sim, error) {
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.prefer(sets)
 	r.stage(doc)
+	r.reportPrices(doc)
 	s.report(doc, r)
 	err := doc.Err()
 	if err != nil {
 		return nil, err
 	}
 	r.fill(doc)
-	s.Workload.Options, s.Schedule, s.Judging, s.MLPerf = r.Workload, r.Schedule, r.Judging, r.MLPerf
+	s.Workload.Options, s.Schedule, s.Judging, s.MLPerf, s.Prices = r.Workload, r.Schedule, r.Judging, r.MLPerf, r.Prices
 	s.text, err = s.write(&written)
 	return s, err
 }
@@ -109,6 +112,8 @@ func (s *Sim) paths(change func(path string) string) {
 	s.Options = s.Options.Paths(relative)
 	from(&s.Workload.Dataset)
 	from(&s.Schedule.File)
+	from(&s.Prices.File)
+	from(&s.Judging.Capacity.File)
 	if k := s.Schedule.Kind; filepath.Ext(k) != "" || strings.ContainsRune(k, os.PathSeparator) {
 		from(&s.Schedule.Kind)
 	}
@@ -124,7 +129,7 @@ func (s *Sim) paths(change func(path string) string) {
 func (s *Sim) Run() *Run {
 	return &Run{
 		Name: s.Name, Workload: s.Workload.Options, Schedule: s.Schedule, SLO: s.SLO, Judging: s.Judging,
-		MLPerf: s.MLPerf,
+		MLPerf: s.MLPerf, Prices: s.Prices,
 		Labels: s.Labels, Seed: s.Seed,
 	}
 }
@@ -214,6 +219,7 @@ func againSim(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	doc, _ := conf.ReadWith(file, data, sets, s)
 	r := s.Run()
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
+	r.reportPrices(doc)
 	r.reportJudging(doc)
 	if err := doc.Err(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,6 +78,18 @@ func (all specFlags) settings(c *cobra.Command, set []string) ([]conf.Setting, e
 	}
 	return sets, nil
 }
+
+// isPricing says that a flag is about money.
+func isPricing(f spec.Flag) bool {
+	return slices.Contains([]string{"prices", "provider", "capacity", "utilisation", "billed-failures"}, f.Name)
+}
+
+// isReported says that a flag means something to a report of a recording.
+func isReported(f spec.Flag) bool { return isJudging(f) || isPricing(f) }
+
+// isCompared says that a flag means something to a comparison, which is not about
+// money.
+func isCompared(f spec.Flag) bool { return isJudging(f) && !isPricing(f) }
 
 // isJudging says that a flag is about judging, not about running.
 func isJudging(f spec.Flag) bool {

@@ -24,10 +24,11 @@ Exit codes as of run: 3 an objective was missed or no request succeeded, 4 the
 measurement cannot carry the claim.`,
 		Example: `  fermata report runs/20261129-120000
   fermata report runs/a runs/b --slo "ttft<=1s @99%" --target-gap 33ms
+  fermata report runs/a --prices prices.yaml --capacity capacity.json
   fermata report runs/a -o json > result.json`,
 		Args: takes(1, -1, "one RUN or more"),
 	}
-	flags := addSpecFlags(c, isJudging)
+	flags := addSpecFlags(c, isReported)
 	addFormat(c, &format)
 	c.Flags().Int64Var(&why, "why", -1, "tell only why `REQUEST` of a simulated run was silent for longest")
 	c.RunE = func(c *cobra.Command, args []string) error {

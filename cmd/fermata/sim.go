@@ -117,7 +117,7 @@ func isSimulated(f spec.Flag) bool {
 			return true
 		}
 	}
-	return f.Path == "slo" || f.Path == "name" || f.Path == "seed" || f.Path == "labels"
+	return isPricing(f) || f.Path == "slo" || f.Path == "name" || f.Path == "seed" || f.Path == "labels"
 }
 
 func readSim(file string) ([]byte, error) {
