@@ -33,8 +33,10 @@ func arrivals(src recording.Source, meta recording.Meta, s *spec.Run) (*metrics.
 		return nil, err
 	}
 	realised := schedule.Realised
-	if plan, err := schedule.New(s.Schedule, s.Seed); err == nil { // not from a file that is gone
-		realised = plan.Realised
+	if s.Schedule.File == "" { // given times are drawn from nothing
+		if plan, err := schedule.New(s.Schedule, s.Seed); err == nil {
+			realised = plan.Realised
+		}
 	}
 	g := realised(due)
 	a := &metrics.Arrivals{Gaps: int64(g.N), MeanNs: int64(math.Round(g.MeanNs)), CV: g.CV}
@@ -64,6 +66,18 @@ func simulated(ns int64, scale float64) int64 {
 		return ns
 	}
 	return int64(math.Round(float64(ns) * scale))
+}
+
+// DescribeWorkload opens what a run would ask and summarises its first requests, see
+// workload.Describe.
+func DescribeWorkload(s *spec.Run, requests int) (*workload.Workload, workload.Summary, error) {
+	defer readFrugally()()
+	w, err := workload.Open(s.Workload, s.Seed)
+	if err != nil {
+		return nil, workload.Summary{}, err
+	}
+	summary, err := workload.Describe(w, requests)
+	return w, summary, err
 }
 
 // describedMost is how many arrivals show what a schedule comes to.

@@ -23,3 +23,11 @@ func holdMemory() (release func()) {
 	before := debug.SetMemoryLimit(int64(m.HeapAlloc) + headroom)
 	return func() { debug.SetMemoryLimit(before) }
 }
+
+// readFrugally makes the collector work often while a data set or a trace is read,
+// until release is called: what is kept of one has next to no pointers, so that
+// looking through it is cheap, and the garbage of reading would double it.
+func readFrugally() (release func()) {
+	before := debug.SetGCPercent(20)
+	return func() { debug.SetGCPercent(before) }
+}

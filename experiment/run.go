@@ -133,6 +133,7 @@ func (o *Options) fill() {
 
 // open makes what is asked and when.
 func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
+	defer readFrugally()()
 	prompts, err := workload.Open(s.Workload, s.Seed)
 	if err != nil {
 		return nil, nil, err
@@ -158,13 +159,14 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 
 func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, error) {
 	if n := prompts.Timed(); n > 0 && s.Schedule.Unset() {
-		return schedule.NewTimed(s.Schedule, n, prompts.Time, s.Seed)
+		due := prompts.Times()
+		return schedule.NewTimed(s.Schedule, n, func(i int) schedule.Arrival { return schedule.Arrival{Due: due(i)} }, s.Seed)
 	}
 	if s.Schedule.File != "" {
-		if rows, err := workload.ReadTrace(s.Schedule.File); err != nil {
+		if trace, err := workload.ReadTrace(s.Schedule.File); err != nil {
 			return nil, fmt.Errorf("reading the schedule: %w", err)
-		} else if rows != nil {
-			return fromTrace(s, rows)
+		} else if trace != nil {
+			return fromTrace(s, trace)
 		}
 	}
 	arrivals, err := schedule.New(s.Schedule, s.Seed)
@@ -175,12 +177,12 @@ func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, 
 }
 
 // fromTrace is the schedule of a published trace: its arrivals and its lengths.
-func fromTrace(s *spec.Run, trace []workload.TraceRow) (*schedule.Schedule, error) {
-	rows := make([]schedule.Arrival, len(trace))
-	for i, r := range trace {
-		rows[i] = schedule.Arrival{Due: r.DueNs, PromptTokens: r.PromptTokens, OutputTokens: r.OutputTokens}
-	}
-	return schedule.NewGiven(s.Schedule, rows, s.Seed)
+func fromTrace(s *spec.Run, trace *workload.Trace) (*schedule.Schedule, error) {
+	row := trace.Rows()
+	return schedule.NewTimed(s.Schedule, trace.Len(), func(i int) schedule.Arrival {
+		r := row(i)
+		return schedule.Arrival{Due: r.DueNs, PromptTokens: r.PromptTokens, OutputTokens: r.OutputTokens}
+	}, s.Seed)
 }
 
 // converseNotes say what a rate means for conversations.

@@ -102,6 +102,12 @@ func (s *teller) got() []map[string]json.RawMessage {
 	return s.bodies
 }
 
+// begin are the due times of a workload's conversations as arrivals.
+func begin(prompts *workload.Workload) func(i int) schedule.Arrival {
+	due := prompts.Times()
+	return func(i int) schedule.Arrival { return schedule.Arrival{Due: due(i)} }
+}
+
 // talking is a job of conversations, with dialect and path of the interface.
 func talking(t *testing.T, s *teller, api string, what workload.Options, when schedule.Options) Job {
 	t.Helper()
@@ -114,7 +120,7 @@ func talking(t *testing.T, s *teller, api string, what workload.Options, when sc
 		t.Fatal(err)
 	}
 	if n := prompts.Timed(); n > 0 {
-		if j.Schedule, err = schedule.NewTimed(schedule.Options{Think: when.Think}, n, prompts.Time, 1); err != nil {
+		if j.Schedule, err = schedule.NewTimed(schedule.Options{Think: when.Think}, n, begin(prompts), 1); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,8 +25,11 @@ const (
 // tokensMax is the greatest length that a file may give: a slip of the pen above.
 const tokensMax = 16 << 20
 
+// lineMax bounds a line of JSONL, in bytes.
+const lineMax = 16 << 20
+
 // readFile reads given times from a file: CSV with a header, or JSONL.
-func readFile(name string) ([]Arrival, error) {
+func readFile(name string) (*table, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -40,38 +43,51 @@ func readFile(name string) ([]Arrival, error) {
 }
 
 // readRows reads JSONL where the first byte that is not blank is a brace, else CSV.
-func readRows(r io.Reader) ([]Arrival, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
+func readRows(r io.Reader) (*table, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	if head, _ := in.Peek(len(byteOrder)); string(head) == byteOrder {
+		_, _ = in.Discard(len(byteOrder))
+	}
+	head, err := in.Peek(in.Size())
+	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // spreadsheets write one
 	read := readCSV
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+	if bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
 		read = readJSONL
 	}
-	rows, err := read(data)
-	if err == nil && len(rows) == 0 {
-		err = errors.New("no times in it")
+	var rows table
+	if err := read(in, &rows); err != nil {
+		return nil, err
 	}
-	return rows, err
+	if rows.rows() == 0 {
+		return nil, errors.New("no times in it")
+	}
+	rows.sort()
+	return &rows, nil
 }
 
-func readJSONL(data []byte) ([]Arrival, error) {
-	var rows []Arrival
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for n := 1; lines.Scan(); n++ {
+// byteOrder is a mark that spreadsheets write at the beginning of a file.
+const byteOrder = "\ufeff"
+
+func readJSONL(r io.Reader, rows *table) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, lineMax)
+	n := 1
+	for ; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
 		a, err := parseJSON(lines.Bytes())
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return fmt.Errorf("line %d: %w", n, err)
 		}
-		rows = append(rows, a)
+		rows.add(a)
 	}
-	return rows, lines.Err()
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d: longer than %d bytes", n, lineMax)
+	}
+	return lines.Err()
 }
 
 func parseJSON(line []byte) (Arrival, error) {
@@ -106,47 +122,47 @@ func parseJSON(line []byte) (Arrival, error) {
 
 var columns = []string{"at_s", "prompt_tokens", "output_tokens", "session"}
 
-func readCSV(data []byte) ([]Arrival, error) {
-	r := csv.NewReader(bytes.NewReader(data))
+func readCSV(in io.Reader, rows *table) error {
+	r := csv.NewReader(in)
 	header, err := r.Read()
 	if err == io.EOF {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err // it names the line
+		return err // it names the line
 	}
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(columns, name) {
-			return nil, fmt.Errorf("line 1: unknown column %q; there are %s (a trace with columns of its own is a data set: see --dataset)", name, strings.Join(columns, ", "))
+			return fmt.Errorf("line 1: unknown column %q; there are %s (a trace with columns of its own is a data set: see --dataset)", name, strings.Join(columns, ", "))
 		}
 		if slices.Contains(header[:i], name) {
-			return nil, fmt.Errorf("line 1: column %s stands there twice", name)
+			return fmt.Errorf("line 1: column %s stands there twice", name)
 		}
 		header[i] = name
 	}
 	if !slices.Contains(header, "at_s") {
-		return nil, errors.New("line 1: column at_s is missing")
+		return errors.New("line 1: column at_s is missing")
 	}
-	var rows []Arrival
+	r.ReuseRecord = true
 	for {
 		fields, err := r.Read()
 		if err == io.EOF {
-			return rows, nil
+			return nil
 		}
 		var wrong *csv.ParseError
 		if errors.As(err, &wrong) && (errors.Is(err, csv.ErrQuote) || errors.Is(err, csv.ErrBareQuote)) {
-			return nil, fmt.Errorf("line %d: a quote is opened and never closed, or stands where none belongs", wrong.StartLine)
+			return fmt.Errorf("line %d: a quote is opened and never closed, or stands where none belongs", wrong.StartLine)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		a, err := parseFields(header, fields)
 		if err != nil {
 			line, _ := r.FieldPos(0)
-			return nil, fmt.Errorf("line %d: %w", line, err)
+			return fmt.Errorf("line %d: %w", line, err)
 		}
-		rows = append(rows, a)
+		rows.add(a)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"fermata/internal/seed"
@@ -65,7 +64,7 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the schedule: %w", err)
 		}
-		return ofRows(o, rows, runSeed)
+		return newGiven(o, rows.given(), runSeed)
 	}
 	end, err := o.warmupEnd(o.Requests)
 	if err != nil {
@@ -106,32 +105,22 @@ func (s *Schedule) open(o *Options, g gaps) {
 // the measured phase ends where the next row is due; where the rows run out
 // first, 1 ns after the last, whatever Duration says.
 func NewGiven(o Options, rows []Arrival, runSeed uint64) (*Schedule, error) {
+	var t table
 	for i, r := range rows {
 		if r.Due < 0 || r.PromptTokens < 0 || r.OutputTokens < 0 {
 			return nil, fmt.Errorf("making a schedule of given times: row %d has a negative time or length", i+1)
 		}
+		t.add(r)
 	}
-	return ofRows(o, slices.Clone(rows), runSeed)
+	t.sort()
+	return newGiven(o, t.given(), runSeed)
 }
 
-// ofRows is NewGiven for good rows that nobody else has.
-func ofRows(o Options, rows []Arrival, runSeed uint64) (*Schedule, error) {
-	slices.SortStableFunc(rows, func(a, b Arrival) int { return cmp.Compare(a.Due, b.Due) })
-	return newGiven(o, given{len(rows), func(i int) Arrival { return rows[i] }}, runSeed)
-}
-
-// NewTimed is NewGiven for n times, ascending and from 0 on, that stand elsewhere,
-// such as those of a data set: due gives time i, whenever it is asked.
-func NewTimed(o Options, n int, due func(i int) int64, runSeed uint64) (*Schedule, error) {
-	before := int64(0)
-	for i := range n {
-		at := due(i)
-		if at < before {
-			return nil, fmt.Errorf("making a schedule of given times: time %d is before the one before", i+1)
-		}
-		before = at
-	}
-	return newGiven(o, given{n, func(i int) Arrival { return Arrival{Due: due(i)} }}, runSeed)
+// NewTimed is NewGiven for n rows that stand elsewhere, such as in a data set, in
+// the order of their times, which are from 0 on: at gives row i, whenever it is
+// asked, and is asked from one goroutine at a time.
+func NewTimed(o Options, n int, at func(i int) Arrival, runSeed uint64) (*Schedule, error) {
+	return newGiven(o, given{n, at}, runSeed)
 }
 
 // given are rows in the order of their times, which are not kept here.
@@ -165,11 +154,19 @@ func newGiven(o Options, rows given, runSeed uint64) (*Schedule, error) {
 			return a
 		}
 	}
-	// All rows are placed once, to know how it ends, and again when they are asked for.
+	// Rows are placed once to know how it ends, and again when they are asked for.
 	s.placing = newPhases(phases{warmup: end, requests: o.Requests, duration: int64(o.Duration)})
 	s.phases = s.placing
+	before := int64(0)
 	for i := range rows.n {
-		s.phases.place(s.given.at(i).Due)
+		due := s.given.at(i).Due
+		if due < before {
+			return nil, fmt.Errorf("making a schedule of given times: time %d is before the one before", i+1)
+		}
+		if s.phases.place(due) == Drain {
+			break // nor is any later one measured
+		}
+		before = due
 	}
 	s.total = s.phases.measured
 	if s.total == 0 {

@@ -96,7 +96,7 @@ func TestSessionsOfRows(t *testing.T) {
 {"at_s":1,"prompt":"a1","session":"a"}
 {"at_s":2,"prompt":"b0","session":"b"}
 `)}, 1)
-	if due, _ := timed.Times(); !cmp.Equal(due, []int64{2e9, 5e9}) || mustAt(t, timed, 0, 0, 0).Prompt != "b0" || mustAt(t, timed, 2, 0, 0).Prompt != "a1" {
+	if due := allTimes(timed); !cmp.Equal(due, []int64{2e9, 5e9}) || mustAt(t, timed, 0, 0, 0).Prompt != "b0" || mustAt(t, timed, 2, 0, 0).Prompt != "a1" {
 		t.Errorf("conversations begin at %v", due)
 	}
 	if _, err := Describe(timed, 0); err != nil {

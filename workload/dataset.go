@@ -301,21 +301,23 @@ func (d *dataset) element(k int) (item, error) {
 	return it, nil
 }
 
-// time is due time i in order, from the first row where the file has those of a
-// clock on a wall, else from the trace's own zero.
-func (d *dataset) time(i int) int64 {
-	due := d.table.time(i)
-	if d.clock {
-		due -= min(d.zero, d.table.time(0))
+// times gives due time i in order, from the first row where the file has those of a
+// clock on a wall, else from the trace's own zero. The function is for one goroutine.
+func (d *dataset) times() func(i int) int64 {
+	due := d.table.times()
+	if !d.clock {
+		return due
 	}
-	return due
+	zero := min(d.zero, due(0))
+	return func(i int) int64 { return due(i) - zero }
 }
 
 // medianInput is the median length of the rows' prompts.
 func (d *dataset) medianInput() int32 {
 	counts := map[int32]int64{}
+	length := d.lengths.reader()
 	for i := range d.rows() {
-		counts[d.lengths.at(i).input]++
+		counts[length(i).input]++
 	}
 	return int32(median(counts))
 }

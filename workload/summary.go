@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -87,29 +88,23 @@ func Describe(w *Workload, n int) (Summary, error) {
 		n = rows
 	}
 	s.Requests = int64(n)
-	inputs, outputs := make([]int32, n), make([]int32, n)
+	length := w.lengths()
+	s.Correlation, s.Correlated = spearman(n, length)
+	s.Talks = w.talks(n, length)
+	s.sharedPrefix(w, n, length)
+	inputs, outputs := lengthCounts{}, lengthCounts{}
 	for i := range n {
-		p := w.drawer.at(int64(i))
-		if w.data != nil {
-			own := w.data.lengths.at(w.data.row(i))
-			p = pair{own.input, firstOf(own.output, p.output)}
-		}
-		inputs[i], outputs[i] = p.input, p.output
+		p := length(i)
+		inputs[p.input]++
+		outputs[p.output]++
 	}
-	s.Correlation, s.Correlated = spearman(inputs, outputs)
-	s.Talks = w.talks(inputs, outputs)
-	s.sharedPrefix(w, inputs)
-	s.Input, s.Output = spread(inputs), spread(outputs)
+	s.Input, s.Output = inputs.spread(), outputs.spread()
 	if w.data == nil {
 		return s, nil
 	}
 	s.Estimated = w.data.estimated
 	if timed := min(n, w.Timed()); timed > 0 {
-		due := make([]int64, timed)
-		for i := range due {
-			due[i] = w.Time(i)
-		}
-		s.Arrivals = timingOf(due)
+		s.Arrivals = timingOf(timed, w.Times())
 	}
 	if w.data.hashed {
 		shared, err := w.data.prefixes(n)
@@ -121,59 +116,104 @@ func Describe(w *Workload, n int) (Summary, error) {
 	return s, nil
 }
 
-// spread sorts lengths; 0 is unknown.
-func spread(lengths []int32) Spread {
-	slices.Sort(lengths)
-	zeros, _ := slices.BinarySearch(lengths, 1)
-	known := lengths[zeros:]
-	s := Spread{N: int64(len(known)), Missing: int64(zeros)}
-	if s.N == 0 {
+// lengths gives those of request i, 0 where they are not known; it is for one
+// goroutine.
+func (w *Workload) lengths() func(i int) pair {
+	if w.data == nil {
+		return func(i int) pair { return w.drawer.at(int64(i)) }
+	}
+	own := w.data.lengths.reader()
+	return func(i int) pair {
+		p := own(w.data.row(i))
+		if p.output == 0 {
+			p.output = w.drawer.at(int64(i)).output
+		}
+		return p
+	}
+}
+
+// lengthCounts are how many requests have each length. Lengths repeat, so that
+// they stay few however many requests there are.
+type lengthCounts map[int32]int64
+
+// spread is how the lengths are distributed; 0 is unknown.
+func (c lengthCounts) spread() Spread {
+	s := Spread{Missing: c[0]}
+	known := slices.Sorted(maps.Keys(c))
+	if s.Missing > 0 {
+		known = known[1:]
+	}
+	if len(known) == 0 {
 		return s
 	}
-	at := func(thousandths int) int64 { return int64(known[stats.Rank(s.N, thousandths)-1]) }
-	s.Min, s.Max = int64(known[0]), int64(known[s.N-1])
+	sum := int64(0)
+	for _, v := range known {
+		s.N += c[v]
+		sum += c[v] * int64(v)
+	}
+	at := func(thousandths int) int64 {
+		left := stats.Rank(s.N, thousandths)
+		for _, v := range known {
+			if left -= c[v]; left <= 0 {
+				return int64(v)
+			}
+		}
+		return s.Max
+	}
+	s.Min, s.Max = int64(known[0]), int64(known[len(known)-1])
 	s.P10, s.P50, s.P90, s.P99 = at(100), at(500), at(900), at(990)
-	s.Mean, s.SD = moments(known)
+	s.Mean = float64(sum) / float64(s.N)
+	squares := 0.0
+	for _, v := range known {
+		squares += float64(c[v]) * (float64(v) - s.Mean) * (float64(v) - s.Mean)
+	}
+	s.SD = math.Sqrt(squares / max(1, float64(s.N-1)))
 	for from := int64(1); from <= s.Max; from *= 2 {
-		lo, _ := slices.BinarySearch(known, int32(from))
-		hi, _ := slices.BinarySearch(known, int32(min(2*from, math.MaxInt32)))
-		if n := int64(hi - lo); n > 0 || s.Bins != nil {
+		n := int64(0)
+		for len(known) > 0 && int64(known[0]) < 2*from {
+			n, known = n+c[known[0]], known[1:]
+		}
+		if n > 0 || s.Bins != nil {
 			s.Bins = append(s.Bins, Bin{from, 2 * from, n})
 		}
 	}
 	return s
 }
 
-// moments are the mean and the standard deviation over n - 1.
-func moments[T int32 | int64](values []T) (mean, sd float64) {
-	var sum, squares float64
-	for _, v := range values {
-		sum += float64(v)
+// ranks are twice the mean rank of each length, from 1.
+func (c lengthCounts) ranks() map[int32]int64 {
+	twice := make(map[int32]int64, len(c))
+	below := int64(0)
+	for _, v := range slices.Sorted(maps.Keys(c)) {
+		twice[v] = 2*below + c[v] + 1
+		below += c[v]
 	}
-	mean = sum / float64(len(values))
-	for _, v := range values {
-		squares += (float64(v) - mean) * (float64(v) - mean)
-	}
-	return mean, math.Sqrt(squares / max(1, float64(len(values)-1)))
+	return twice
 }
 
-// spearman is the rank correlation of the rows whose lengths are both known:
-// Pearson's of the ranks, ties sharing their mean rank.
-func spearman(a, b []int32) (rho float64, ok bool) {
-	var x, y []int32
-	for i := range a {
-		if a[i] > 0 && b[i] > 0 {
-			x, y = append(x, a[i]), append(y, b[i])
+// spearman is the rank correlation of the first n requests, of those whose lengths
+// are both known: Pearson's of the ranks, ties sharing their mean rank.
+func spearman(n int, length func(i int) pair) (rho float64, ok bool) {
+	inputs, outputs, known := lengthCounts{}, lengthCounts{}, 0
+	for i := range n {
+		if p := length(i); p.input > 0 && p.output > 0 {
+			inputs[p.input]++
+			outputs[p.output]++
+			known++
 		}
 	}
-	if len(x) < 2 {
+	if known < 2 {
 		return 0, false
 	}
-	rx, ry := ranks(x), ranks(y)
-	mean := float64(len(x)+1) / 2
+	rx, ry := inputs.ranks(), outputs.ranks()
+	mean := float64(known+1) / 2
 	var xy, xx, yy float64
-	for i := range rx {
-		dx, dy := float64(rx[i])/2-mean, float64(ry[i])/2-mean
+	for i := range n {
+		p := length(i)
+		if p.input <= 0 || p.output <= 0 {
+			continue
+		}
+		dx, dy := float64(rx[p.input])/2-mean, float64(ry[p.output])/2-mean
 		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
 	}
 	if !(xx > 0 && yy > 0) {
@@ -182,54 +222,71 @@ func spearman(a, b []int32) (rho float64, ok bool) {
 	return xy / math.Sqrt(xx*yy), true
 }
 
-// ranks are twice the mean ranks of values, from 1.
-func ranks(values []int32) []int64 {
-	sorted := slices.Sorted(slices.Values(values))
-	twice := make([]int64, len(values))
-	for i, v := range values {
-		from, _ := slices.BinarySearch(sorted, v)
-		to, _ := slices.BinarySearch(sorted, v+1)
-		twice[i] = int64(from + to + 1)
-	}
-	return twice
-}
-
-func timingOf(due []int64) *Timing {
-	last := len(due) - 1
-	t := &Timing{FirstNs: due[0], LastNs: due[last]}
-	gaps := make([]int64, last)
-	for i := range gaps {
-		if gaps[i] = due[i+1] - due[i]; gaps[i] == 0 {
-			t.Together++
+// timingOf describes n due times in ascending order.
+func timingOf(n int, due func(i int) int64) *Timing {
+	first, last := due(0), due(n-1)
+	t := &Timing{FirstNs: first, LastNs: last}
+	gaps := func(each func(ns int64)) {
+		before := first
+		for i := 1; i < n; i++ {
+			at := due(i)
+			each(at - before)
+			before = at
 		}
 	}
-	span := due[last] - due[0]
+	gaps(func(ns int64) {
+		if ns == 0 {
+			t.Together++
+		}
+	})
+	span := last - first
 	if span == 0 {
 		return t
 	}
-	t.PerSecond = float64(last) / (float64(span) / 1e9)
-	mean, sd := moments(gaps)
-	t.GapCV = sd / mean
+	t.PerSecond = float64(n-1) / (float64(span) / 1e9)
+	mean, squares := float64(span)/float64(n-1), 0.0
+	gaps(func(ns int64) { squares += (float64(ns) - mean) * (float64(ns) - mean) })
+	t.GapCV = math.Sqrt(squares/max(1, float64(n-2))) / mean
 	window := int64(math.Round(100 * mean))
 	if window == 0 || span/window < 10 {
 		return t
 	}
 	counts := make([]int64, span/window)
-	for _, at := range due {
-		if k := (at - due[0]) / window; k < int64(len(counts)) {
+	for i := range n {
+		if k := (due(i) - first) / window; k < int64(len(counts)) {
 			counts[k]++
 		}
 	}
-	mean, sd = moments(counts)
+	mean, sd := moments(counts)
 	t.WindowNs, t.Dispersion = window, sd*sd/mean
 	return t
 }
+
+// moments are the mean and the standard deviation over n - 1.
+func moments(counts []int64) (mean, sd float64) {
+	var sum, squares float64
+	for _, v := range counts {
+		sum += float64(v)
+	}
+	mean = sum / float64(len(counts))
+	for _, v := range counts {
+		squares += (float64(v) - mean) * (float64(v) - mean)
+	}
+	return mean, math.Sqrt(squares / max(1, float64(len(counts)-1)))
+}
+
+// blockSet is a set of the blocks of prompts. Traces number them from 0 on, so that
+// neighbours stand together.
+type blockSet map[int64]uint64
+
+func (s blockSet) has(block int64) bool { return s[block>>6]>>(block&63)&1 == 1 }
+func (s blockSet) add(block int64)      { s[block>>6] |= 1 << (block & 63) }
 
 // prefixes counts how much of the prompts a prefix cache without limit would know.
 func (d *dataset) prefixes(n int) (Prefixes, error) {
 	var p Prefixes
 	var seenTokens, tokens int64
-	seen := map[int64]bool{}
+	seen := blockSet{}
 	for i := range n {
 		it, err := d.item(d.row(i))
 		if err != nil {
@@ -238,13 +295,13 @@ func (d *dataset) prefixes(n int) (Prefixes, error) {
 		p.Blocks += int64(len(it.hashes))
 		tokens += int64(it.promptTokens)
 		known := 0
-		for known < len(it.hashes) && seen[it.hashes[known]] {
+		for known < len(it.hashes) && seen.has(it.hashes[known]) {
 			known++
 		}
 		p.Seen += int64(known)
 		seenTokens += min(int64(known)*blockTokens, int64(it.promptTokens))
 		for _, hash := range it.hashes {
-			seen[hash] = true
+			seen.add(hash)
 		}
 	}
 	if tokens > 0 {

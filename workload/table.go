@@ -39,6 +39,12 @@ func (l *lengths) add(p pair) {
 
 func (l *lengths) at(i int) pair { return pair{int32(l.input.At(i)), int32(l.output.At(i))} }
 
+// reader gives the lengths of row i; it is for one goroutine.
+func (l *lengths) reader() func(i int) pair {
+	input, output := l.input.Reader(), l.output.Reader()
+	return func(i int) pair { return pair{int32(input.At(i)), int32(output.At(i))} }
+}
+
 // places are those of rows.
 type places struct {
 	offset, size packed.Column
@@ -64,8 +70,9 @@ func (t *table) row(i int) int {
 // sort puts rows in the order of their times, equal times as in the file.
 func (t *table) sort() {
 	n, sorted := t.due.Len(), true
-	for i, before := 1, t.due.At(0); i < n && sorted; i++ {
-		at := t.due.At(i)
+	reader := t.due.Reader()
+	for i, before := 1, reader.At(0); i < n && sorted; i++ {
+		at := reader.At(i)
 		sorted, before = before <= at, at
 	}
 	if sorted {
@@ -74,7 +81,7 @@ func (t *table) sort() {
 	due := make([]int64, n) // looked at often
 	t.order = make([]int32, n)
 	for i := range t.order {
-		due[i], t.order[i] = t.due.At(i), int32(i)
+		due[i], t.order[i] = reader.At(i), int32(i)
 	}
 	slices.SortStableFunc(t.order, func(a, b int32) int { return cmp.Compare(due[a], due[b]) })
 }
@@ -87,10 +94,14 @@ func (t *table) timed() int {
 	return t.due.Len()
 }
 
-// time is due time i in order; of conversations, that of its first turn.
-func (t *table) time(i int) int64 {
-	if t.starts != nil {
-		i = int(t.starts[i])
+// times gives due time i in order; of conversations, that of its first turn. The
+// function is for one goroutine.
+func (t *table) times() func(i int) int64 {
+	due := t.due.Reader()
+	return func(i int) int64 {
+		if t.starts != nil {
+			i = int(t.starts[i])
+		}
+		return due.At(t.row(i))
 	}
-	return t.due.At(t.row(i))
 }

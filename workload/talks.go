@@ -1,8 +1,8 @@
 package workload
 
-// talks describes the conversations among the first requests, whose lengths are
+// talks describes the conversations among the first n requests, whose lengths are
 // given; those that are not whole there are left out.
-func (w *Workload) talks(inputs, outputs []int32) *Talks {
+func (w *Workload) talks(n int, length func(i int) pair) *Talks {
 	if !w.Conversing() {
 		return nil
 	}
@@ -10,7 +10,7 @@ func (w *Workload) talks(inputs, outputs []int32) *Talks {
 	var first, last float64
 	for i := int64(0); ; i++ {
 		from, turns, ok := w.Conversation(i)
-		if !ok || from+int64(turns) > int64(len(inputs)) {
+		if !ok || from+int64(turns) > int64(n) {
 			break
 		}
 		if turns == 1 {
@@ -22,14 +22,15 @@ func (w *Workload) talks(inputs, outputs []int32) *Talks {
 		t.MostTurns = max(t.MostTurns, int64(turns))
 		said := w.prefixTokens(i)
 		for k := range turns {
-			said += float64(inputs[from+int64(k)])
+			p := length(int(from) + k)
+			said += float64(p.input)
 			if k == 0 {
 				first += said
 			}
 			if k == turns-1 {
 				last += said
 			}
-			said += float64(outputs[from+int64(k)])
+			said += float64(p.output)
 		}
 	}
 	if t.Conversations > 0 {
@@ -51,7 +52,7 @@ func (w *Workload) prefixTokens(i int64) float64 {
 // sharedPrefix counts what a prefix cache without limit would know of the texts
 // that made-up prompts begin with: of all tokens that turns add to their
 // conversations, those of a text that came before.
-func (s *Summary) sharedPrefix(w *Workload, inputs []int32) {
+func (s *Summary) sharedPrefix(w *Workload, n int, length func(i int) pair) {
 	p := w.options.Prefix
 	if p == nil {
 		return
@@ -59,12 +60,12 @@ func (s *Summary) sharedPrefix(w *Workload, inputs []int32) {
 	s.Prefix, s.Shared = p, &Prefixes{}
 	seen := map[int64]bool{}
 	tokens := 0.0
-	for _, n := range inputs {
-		tokens += float64(n)
+	for i := range n {
+		tokens += float64(length(i).input)
 	}
 	for i := int64(0); ; i++ {
 		from, _, _ := w.Conversation(i)
-		if from >= int64(len(inputs)) {
+		if from >= int64(n) {
 			break
 		}
 		group, ok := w.synthetic.group(p, i)

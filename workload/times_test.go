@@ -1,9 +1,13 @@
 package workload
 
-// Times are all due times of a data set; false without any.
-func (w *Workload) Times() (due []int64, ok bool) {
-	for i := range w.Timed() {
-		due = append(due, w.Time(i))
+// allTimes are all due times of a data set; nil without any.
+func allTimes(w *Workload) (due []int64) {
+	if w.Timed() == 0 {
+		return nil
 	}
-	return due, due != nil
+	at := w.Times()
+	for i := range w.Timed() {
+		due = append(due, at(i))
+	}
+	return due
 }

@@ -9,7 +9,7 @@ import (
 
 // A TraceRow is one request of a published trace: when, and how long.
 type TraceRow struct {
-	DueNs        int64 // from the trace's beginning, see Workload.Time
+	DueNs        int64 // from the trace's beginning, see Workload.Times
 	PromptTokens int32
 	OutputTokens int32
 }
@@ -17,11 +17,15 @@ type TraceRow struct {
 // traceShapes are the published formats whose rows have times.
 var traceShapes = []string{azure, burstGPT, mooncake}
 
+// A Trace is a published trace's arrivals and lengths, in order of time, in a few
+// bytes a row. ReadTrace makes one.
+type Trace struct{ d *dataset }
+
 // ReadTrace reads a published trace (Azure's, BurstGPT's, Mooncake's) for its
-// arrivals and lengths alone, in order of time; rows of requests that failed are
+// arrivals and lengths alone; rows of requests that failed are
 // left out. It returns nil for files of other formats, and for those that cannot be
 // opened: they are somebody else's to read.
-func ReadTrace(name string) ([]TraceRow, error) {
+func ReadTrace(name string) (*Trace, error) {
 	if !isTrace(name) {
 		return nil, nil
 	}
@@ -29,13 +33,20 @@ func ReadTrace(name string) ([]TraceRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.file.Close()
-	rows := make([]TraceRow, d.rows())
-	for i := range rows {
-		p := d.lengths.at(d.row(i))
-		rows[i] = TraceRow{d.time(i), p.input, p.output}
+	d.places = places{} // no row is read again
+	return &Trace{d}, d.file.Close()
+}
+
+// Len is how many rows there are.
+func (t *Trace) Len() int { return t.d.rows() }
+
+// Rows gives row i, from 0; the function is for one goroutine.
+func (t *Trace) Rows() func(i int) TraceRow {
+	due, length := t.d.times(), t.d.lengths.reader()
+	return func(i int) TraceRow {
+		p := length(t.d.row(i))
+		return TraceRow{due(i), p.input, p.output}
 	}
-	return rows, nil
 }
 
 // isTrace knows a published trace by its first line.

@@ -341,9 +341,10 @@ func (w *Workload) Timed() int {
 	return w.data.timed()
 }
 
-// Time is due time i, from 0, in ns and ascending: that of request i, or of
-// conversation i. Times of day begin with the file's first row.
-func (w *Workload) Time(i int) int64 { return w.data.time(i) }
+// Times gives due time i, from 0, in ns and ascending: that of request i, or of
+// conversation i. Times of day begin with the file's first row. It is for workloads
+// that are Timed, and the function for one goroutine.
+func (w *Workload) Times() func(i int) int64 { return w.data.times() }
 
 // Cut says what the filters dropped; false without filters.
 func (w *Workload) Cut() (c Cut, ok bool) {
@@ -437,8 +438,9 @@ func (w *Workload) Unlimited() (n int64) {
 	if w.data == nil || w.drawer.output.kind != "" {
 		return 0
 	}
+	length := w.data.lengths.reader()
 	for i := range w.data.rows() {
-		if w.data.lengths.at(i).output == 0 {
+		if length(i).output == 0 {
 			n++
 		}
 	}

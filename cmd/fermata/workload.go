@@ -9,7 +9,6 @@ import (
 	"fermata/experiment"
 	"fermata/internal/conf"
 	"fermata/spec"
-	"fermata/workload"
 )
 
 func newWorkload(s streams) *cobra.Command {
@@ -55,11 +54,7 @@ requests would come. Nothing is sent.`,
 		if err != nil {
 			return err
 		}
-		w, err := workload.Open(r.Workload, r.Seed)
-		if err != nil {
-			return err
-		}
-		summary, err := workload.Describe(w, requests)
+		w, summary, err := experiment.DescribeWorkload(r, requests)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package packed keeps long columns of whole numbers in a few bytes each.
+// Package packed keeps long columns of whole numbers and of texts in a few bytes each.
 package packed
 
 import "encoding/binary"
@@ -50,11 +50,67 @@ func (c *Column) Add(v int64) {
 
 // At is value i, from 0.
 func (c *Column) At(i int) int64 {
-	s := c.runs[i/run]
-	v, b := s.first, c.chunks[s.chunk][s.at:]
-	for range i % run {
-		d, n := binary.Varint(b)
-		v, b = v+d, b[n:]
+	r := c.Reader()
+	return r.At(i)
+}
+
+// Reader reads c from its beginning.
+func (c *Column) Reader() Reader { return Reader{c: c} }
+
+// A Reader reads a column by steps: the value after the one read last takes one,
+// any other as many as Column.At. It is for one goroutine. Column.Reader makes one.
+type Reader struct {
+	c    *Column
+	i    int // of the value read last
+	v    int64
+	rest []byte // what follows it; nil before the first
+}
+
+// At is value i, from 0.
+func (r *Reader) At(i int) int64 {
+	if r.rest == nil || i < r.i || i/run != r.i/run {
+		s := r.c.runs[i/run]
+		r.i, r.v, r.rest = i-i%run, s.first, r.c.chunks[s.chunk][s.at:]
 	}
-	return v
+	for ; r.i < i; r.i++ {
+		d, n := binary.Varint(r.rest)
+		r.v, r.rest = r.v+d, r.rest[n:]
+	}
+	return r.v
+}
+
+// Texts is a sequence of texts that only grows: a few bytes each beside its own,
+// and one where it equals the one before. The zero value is empty. Reading is as of
+// a Column.
+type Texts struct {
+	places Column // chunk and offset
+	last   string
+	chunks [][]byte
+}
+
+// Len is how many texts there are.
+func (t *Texts) Len() int { return t.places.Len() }
+
+// Add appends a text.
+func (t *Texts) Add(s string) {
+	if t.Len() > 0 && s == t.last {
+		t.places.Add(t.places.last)
+		return
+	}
+	size := binary.MaxVarintLen64 + len(s)
+	if k := len(t.chunks) - 1; k < 0 || len(t.chunks[k])+size > cap(t.chunks[k]) {
+		t.chunks = append(t.chunks, make([]byte, 0, max(chunk, size)))
+	}
+	k := len(t.chunks) - 1
+	t.places.Add(int64(k)<<32 | int64(len(t.chunks[k])))
+	t.chunks[k] = append(binary.AppendUvarint(t.chunks[k], uint64(len(s))), s...)
+	t.last = s
+}
+
+// At is text i, from 0.
+func (t *Texts) At(i int) string {
+	place := t.places.At(i)
+	b := t.chunks[place>>32][place&(1<<32-1):]
+	size, n := binary.Uvarint(b)
+	return string(b[n : n+int(size)])
 }
