@@ -19,7 +19,7 @@ func plan(t *testing.T, q Question) *report.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := report.ValidatePlan(data); err != nil {
+	if err := report.PlanDocument.Validate(data); err != nil {
 		t.Errorf("%+v: %v", q, err)
 	}
 	return p

@@ -40,7 +40,7 @@ func TestChecksAreShown(t *testing.T) {
 	if err := JSON(&b, one); err != nil {
 		t.Fatal(err)
 	}
-	if err := Validate(b.Bytes()); err != nil {
+	if err := ResultDocument.Validate(b.Bytes()); err != nil {
 		t.Error(err)
 	}
 }

@@ -44,7 +44,7 @@ func TestCostsAreShown(t *testing.T) {
 	if err := JSON(&b, []*metrics.Result{r}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Validate(b.Bytes()); err != nil {
+	if err := ResultDocument.Validate(b.Bytes()); err != nil {
 		t.Error(err)
 	}
 	b.Reset()

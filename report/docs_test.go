@@ -18,7 +18,7 @@ const (
 )
 
 func TestPublishedSchema(t *testing.T) {
-	text, err := Schema()
+	text, err := ResultDocument.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestMLPerfPages(t *testing.T) {
 			}
 		}
 		if c.format == "json" {
-			if err := Validate(b.Bytes()); err != nil {
+			if err := ResultDocument.Validate(b.Bytes()); err != nil {
 				t.Error(err)
 			}
 		}

@@ -187,31 +187,10 @@ var planKeys = map[string]string{
 	"PlanStatus.needs":                  "Requests that it would take. Absent where it can be stated.",
 }
 
-func planSchema() (*schema.Schema, error) {
-	return schema.Of[Plan](schema.Options{
-		ID: "urn:fermata:plan:1", Title: "How many requests a claim needs, by fermata plan",
-		Types: planTypes, Keys: planKeys,
-		Enum: map[string][]string{"Plan.schema": {PlanSchemaName}, "PlanStatus.status": {"ok", "open", "insufficient"}},
-	})
-}
-
-// PlanSchema is the JSON schema of a Plan; published as
-// docs/schema/plan.schema.json.
-func PlanSchema() ([]byte, error) {
-	s, err := planSchema()
-	if err != nil {
-		return nil, err
-	}
-	return s.JSON()
-}
-
-// ValidatePlan checks a document against PlanSchema.
-func ValidatePlan(document []byte) error {
-	s, err := planSchema()
-	if err != nil {
-		return err
-	}
-	return s.Validate(document)
+var planOptions = schema.Options{
+	ID: "urn:fermata:plan:1", Title: "How many requests a claim needs, by fermata plan",
+	Types: planTypes, Keys: planKeys,
+	Enum: map[string][]string{"Plan.schema": {PlanSchemaName}, "PlanStatus.status": {"ok", "open", "insufficient"}},
 }
 
 // PlanFormats are those that WritePlan knows.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestPlanSchema(t *testing.T) {
-	text, err := PlanSchema()
+	text, err := PlanDocument.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -332,7 +332,7 @@ func TestJSON(t *testing.T) {
 		}
 	}
 	for _, b := range []*bytes.Buffer{&one, &two, &none} {
-		if err := Validate(b.Bytes()); err != nil {
+		if err := ResultDocument.Validate(b.Bytes()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -377,7 +377,7 @@ func TestValidateRefuses(t *testing.T) {
 		bad := strings.Replace(b.String(), c.old, c.new, 1)
 		if bad == b.String() {
 			t.Errorf("%s is not in the document", c.old)
-		} else if err := Validate([]byte(bad)); err == nil || !strings.Contains(err.Error(), c.fault) {
+		} else if err := ResultDocument.Validate([]byte(bad)); err == nil || !strings.Contains(err.Error(), c.fault) {
 			t.Errorf("%s: %v", c.new, err)
 		}
 	}

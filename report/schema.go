@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fermata/compare"
 	"fermata/internal/schema"
 	"fermata/metrics"
 )
@@ -8,26 +9,46 @@ import (
 // SchemaID names the published schema of result.json.
 const SchemaID = "urn:fermata:result:1"
 
-// Schema is the JSON schema of what JSON writes, one result or an array of
-// them, derived from metrics.Result; published as docs/schema/result.schema.json.
-func Schema() ([]byte, error) {
-	s, err := resultSchema()
+// A Document is a kind of JSON that people's scripts read. Its schema is derived
+// from its Go type, so that the two cannot differ.
+type Document struct {
+	derive func() (*schema.Schema, error)
+}
+
+// The documents, each published as docs/schema/NAME.schema.json: what JSON writes
+// (one result or an array of them), and WritePlan, WriteStudy, WriteSelftest and
+// WriteComparison in the format json.
+var (
+	ResultDocument     = documentOf[metrics.Result](resultOptions())
+	PlanDocument       = documentOf[Plan](planOptions)
+	StudyDocument      = documentOf[Study](studyOptions)
+	SelftestDocument   = documentOf[Selftest](selftestOptions)
+	ComparisonDocument = documentOf[compare.Comparison](comparisonOptions)
+)
+
+func documentOf[T any](o schema.Options) Document {
+	return Document{func() (*schema.Schema, error) { return schema.Of[T](o) }}
+}
+
+// Schema is the JSON schema, as it is published.
+func (d Document) Schema() ([]byte, error) {
+	s, err := d.derive()
 	if err != nil {
 		return nil, err
 	}
 	return s.JSON()
 }
 
-// Validate checks a result.json against Schema.
-func Validate(document []byte) error {
-	s, err := resultSchema()
+// Validate checks a document against the schema.
+func (d Document) Validate(document []byte) error {
+	s, err := d.derive()
 	if err != nil {
 		return err
 	}
 	return s.Validate(document)
 }
 
-func resultSchema() (*schema.Schema, error) {
+func resultOptions() schema.Options {
 	o := schema.Options{
 		ID: SchemaID, Title: "What Fermata claims from one recording, or an array of such results",
 		Types: map[string]string{}, Keys: map[string]string{}, Enum: enums, OrArray: true,
@@ -47,5 +68,5 @@ func resultSchema() (*schema.Schema, error) {
 		}
 		o.Keys[k.name] = description
 	}
-	return schema.Of[metrics.Result](o)
+	return o
 }

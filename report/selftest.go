@@ -152,29 +152,8 @@ var selftestKeys = map[string]string{
 	"SelftestVerdict.error_ns":             "The largest p99 error of stamps, gaps and TTFT up to there, rounded up. Absent where the verdict holds for no load.",
 }
 
-// SelftestSchema is the JSON schema of a Selftest; published as
-// docs/schema/selftest.schema.json.
-func SelftestSchema() ([]byte, error) {
-	s, err := selftestSchema()
-	if err != nil {
-		return nil, err
-	}
-	return s.JSON()
-}
-
-// ValidateSelftest checks a document against SelftestSchema.
-func ValidateSelftest(document []byte) error {
-	s, err := selftestSchema()
-	if err != nil {
-		return err
-	}
-	return s.Validate(document)
-}
-
-func selftestSchema() (*schema.Schema, error) {
-	return schema.Of[Selftest](schema.Options{
-		ID: "urn:fermata:selftest:1", Title: "What Fermata's self-test found on one machine", Types: selftestTypes, Keys: selftestKeys,
-	})
+var selftestOptions = schema.Options{
+	ID: "urn:fermata:selftest:1", Title: "What Fermata's self-test found on one machine", Types: selftestTypes, Keys: selftestKeys,
 }
 
 // WriteSelftest writes s as format says: terminal, markdown or json.

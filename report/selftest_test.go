@@ -12,7 +12,7 @@ import (
 const selftestFile = "../docs/schema/selftest.schema.json"
 
 func TestSelftestSchema(t *testing.T) {
-	text, err := SelftestSchema()
+	text, err := SelftestDocument.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestSelftestDocument(t *testing.T) {
 	if err := WriteSelftest("json", &b, sampleSelftest(), TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ValidateSelftest(b.Bytes()); err != nil {
+	if err := SelftestDocument.Validate(b.Bytes()); err != nil {
 		t.Error(err)
 	}
 	if strings.Contains(b.String(), "null") {

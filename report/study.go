@@ -161,28 +161,7 @@ var studyKeys = map[string]string{
 	"Claim.unit":          "Of the value; 1 for a ratio.",
 }
 
-// StudySchema is the JSON schema of a Study; published as
-// docs/schema/study.schema.json.
-func StudySchema() ([]byte, error) {
-	s, err := studySchema()
-	if err != nil {
-		return nil, err
-	}
-	return s.JSON()
-}
-
-// ValidateStudy checks a document against StudySchema.
-func ValidateStudy(document []byte) error {
-	s, err := studySchema()
-	if err != nil {
-		return err
-	}
-	return s.Validate(document)
-}
-
-func studySchema() (*schema.Schema, error) {
-	return schema.Of[Study](schema.Options{ID: "urn:fermata:study:1", Title: "What Fermata's simulator says of several systems", Types: studyTypes, Keys: studyKeys})
-}
+var studyOptions = schema.Options{ID: "urn:fermata:study:1", Title: "What Fermata's simulator says of several systems", Types: studyTypes, Keys: studyKeys}
 
 // StudyFormats are the formats of WriteStudy.
 func StudyFormats() []string { return SelftestFormats() }

@@ -38,7 +38,7 @@ func studied(t *testing.T) *Study {
 }
 
 func TestStudySchema(t *testing.T) {
-	text, err := StudySchema()
+	text, err := StudyDocument.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestStudySchema(t *testing.T) {
 	if err := WriteStudy("json", &b, studied(t), TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ValidateStudy(b.Bytes()); err != nil {
+	if err := StudyDocument.Validate(b.Bytes()); err != nil {
 		t.Error(err)
 	}
 }

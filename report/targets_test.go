@@ -45,7 +45,7 @@ func TestTargetsAreShown(t *testing.T) {
 	if err := JSON(&b, []*metrics.Result{r}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Validate(b.Bytes()); err != nil {
+	if err := ResultDocument.Validate(b.Bytes()); err != nil {
 		t.Error(err)
 	}
 }

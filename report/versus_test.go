@@ -105,7 +105,7 @@ func TestRefusedComparison(t *testing.T) {
 	if err := WriteComparison("json", &document, c, TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ValidateComparison(document.Bytes()); err != nil {
+	if err := ComparisonDocument.Validate(document.Bytes()); err != nil {
 		t.Error(err)
 	}
 	if err := WriteComparison("xml", &page, c, TerminalOptions{}); err == nil {
@@ -114,7 +114,7 @@ func TestRefusedComparison(t *testing.T) {
 }
 
 func TestComparisonSchema(t *testing.T) {
-	text, err := ComparisonSchema()
+	text, err := ComparisonDocument.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +123,10 @@ func TestComparisonSchema(t *testing.T) {
 	if err := WriteComparison("json", &b, compared(), TerminalOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ValidateComparison(b.Bytes()); err != nil {
+	if err := ComparisonDocument.Validate(b.Bytes()); err != nil {
 		t.Error(err)
 	}
-	if err := ValidateComparison(bytes.Replace(b.Bytes(), []byte(`"better": "a"`), []byte(`"better": "c"`), 1)); err == nil {
+	if err := ComparisonDocument.Validate(bytes.Replace(b.Bytes(), []byte(`"better": "a"`), []byte(`"better": "c"`), 1)); err == nil {
 		t.Error("better c passed the schema")
 	}
 }

@@ -73,33 +73,12 @@ var comparisonKeys = map[string]string{
 	"Warning.help":               "What to do. Absent where nothing can be said.",
 }
 
-func comparisonSchema() (*schema.Schema, error) {
-	return schema.Of[compare.Comparison](schema.Options{
-		ID: "urn:fermata:compare:1", Title: "What differs between runs, by fermata compare",
-		Types: comparisonTypes, Keys: comparisonKeys,
-		Enum: map[string][]string{
-			"Comparison.schema": {compare.Schema}, "Entry.better": {"a", "b", ""},
-			"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Bursts, compare.Absent},
-			"Entry.method": {compare.PairedRuns, compare.PairedBatches, compare.Runs, compare.Batches},
-		},
-	})
-}
-
-// ComparisonSchema is the JSON schema of a compare.Comparison; published as
-// docs/schema/compare.schema.json.
-func ComparisonSchema() ([]byte, error) {
-	s, err := comparisonSchema()
-	if err != nil {
-		return nil, err
-	}
-	return s.JSON()
-}
-
-// ValidateComparison checks a document against ComparisonSchema.
-func ValidateComparison(document []byte) error {
-	s, err := comparisonSchema()
-	if err != nil {
-		return err
-	}
-	return s.Validate(document)
+var comparisonOptions = schema.Options{
+	ID: "urn:fermata:compare:1", Title: "What differs between runs, by fermata compare",
+	Types: comparisonTypes, Keys: comparisonKeys,
+	Enum: map[string][]string{
+		"Comparison.schema": {compare.Schema}, "Entry.better": {"a", "b", ""},
+		"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Bursts, compare.Absent},
+		"Entry.method": {compare.PairedRuns, compare.PairedBatches, compare.Runs, compare.Batches},
+	},
 }

@@ -110,7 +110,7 @@ func valid(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: valid FILE")
 	}
-	ts.Check(report.Validate([]byte(ts.ReadFile(args[0]))))
+	ts.Check(report.ResultDocument.Validate([]byte(ts.ReadFile(args[0]))))
 }
 
 // is FILE PATH VALUE: the JSON document has the value at the path, such as

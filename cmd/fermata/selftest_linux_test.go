@@ -20,7 +20,7 @@ func TestSelftest(t *testing.T) {
 		if code != exitFine && code != exitUnclear {
 			t.Fatalf("exit code %d: %s", code, errs)
 		}
-		if err := report.ValidateSelftest([]byte(out)); err != nil {
+		if err := report.SelftestDocument.Validate([]byte(out)); err != nil {
 			t.Fatal(err)
 		}
 		var s report.Selftest
