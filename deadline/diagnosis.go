@@ -8,7 +8,8 @@ type Diagnosis struct {
 
 	Probes           int        // that the curve is fitted to
 	LeftOut          int        // for their cached tokens
-	Undelayed        float64    // share of the probes that met no queue
+	Failed           int        // probes without a first token
+	Undelayed        float64    // share of the probes sent at random times that met no queue
 	UndelayedProbes  float64    // their expected number …
 	UndelayedThirds  [3]float64 // … and that in each third of the lengths, on a log scale
 	TooFast          float64    // expected number of probes faster than the curve allows
@@ -21,11 +22,13 @@ type Diagnosis struct {
 	Blocks           int        // of time that hold an undelayed probe
 	TopBlock         float64    // share of the undelayed probes in the fullest of them
 	TokensPerS       float64    // of prefill at the longest prompt, by the curve's slope
-	DelayNs          [3]float64 // p50, p90, p99 of what load cost the probes that were sent at random
+	DelayNs          [3]float64 // p50, p90, p99 of what load cost the probes that were sent at random; infinite where so many failed
+	Shift            float64    // curve of the last third of the probes over that of the first; 0 where there are too few to say
 	BIC              map[string]float64
 	stretched        float64 // weight of delays that grow with the curve
 	supportP, slopes float64
 	capped, strained bool
+	shifted          bool
 }
 
 // Thresholds of the flags.
@@ -39,12 +42,13 @@ const (
 	fewBlocks, oneBlock    = 5, 0.4
 	leastGrowth            = 1.2
 	leastSlopes            = 0.7
-	atFloor                = 3 // standard deviations of the noise
+	atFloor                = 3    // standard deviations of the noise
+	lossyFrom              = 0.05 // share of failed probes
 )
 
 func diagnose(s *sample, f *fitted, b *band, bics map[string]float64, isolated bool) *Diagnosis {
 	d := &Diagnosis{
-		Probes: len(s.y), LeftOut: s.left, Undelayed: f.state.share[spike],
+		Probes: len(s.y), LeftOut: s.left, Failed: s.failed, Undelayed: f.atRandom(s),
 		NoiseNs: 1e9 * math.Sqrt(f.va), NoiseShare: math.Sqrt(f.vm), BIC: bics,
 	}
 	d.UndelayedProbes, d.UndelayedThirds = f.undelayed(s)
@@ -59,6 +63,22 @@ func diagnose(s *sample, f *fitted, b *band, bics map[string]float64, isolated b
 	d.strained = math.Sqrt(f.vm) >= 0.999*f.noise.ShareMax || math.Sqrt(f.va) >= 0.999*f.noise.AddMax
 	d.flag(f, isolated)
 	return d
+}
+
+// atRandom is the share of the probes sent at random times that met no queue: the
+// model's own where none was gated.
+func (f *fitted) atRandom(s *sample) float64 {
+	var n, clean float64
+	for i, gated := range s.gated {
+		if !gated {
+			n++
+			clean += f.clean[i]
+		}
+	}
+	if int(n) == len(s.y) || n < 1 {
+		return f.state.share[spike]
+	}
+	return clean / n
 }
 
 // support compares how many of the long prompts and of the short ones are at the
@@ -125,6 +145,9 @@ func (d *Diagnosis) shape(s *sample, f *fitted, b *band) {
 // delays are those of probes that were not chosen for a quiet moment.
 func (d *Diagnosis) delays(s *sample, f *fitted) {
 	var over []float64
+	for range s.lost {
+		over = append(over, math.Inf(1))
+	}
 	for i, p := range s.p {
 		if !s.gated[i] {
 			over = append(over, math.Max(0, s.y[i]-f.shape.at(f.b, p)))
@@ -132,8 +155,11 @@ func (d *Diagnosis) delays(s *sample, f *fitted) {
 	}
 	over = sorted(over)
 	for i, q := range []float64{0.5, 0.9, 0.99} {
-		if len(over) > 0 {
-			d.DelayNs[i] = math.Round(1e9 * quantile(over, q))
+		if n := len(over); n > 0 {
+			d.DelayNs[i] = math.Round(1e9 * quantile(over[:n-s.lost], math.Min(1, q*float64(n-1)/math.Max(float64(n-s.lost-1), 1))))
+			if q*float64(n-1) > float64(n-s.lost-1) {
+				d.DelayNs[i] = math.Inf(1)
+			}
 		}
 	}
 }
@@ -155,4 +181,5 @@ func (d *Diagnosis) flag(f *fitted, isolated bool) {
 	add(!isolated && (d.Blocks < fewBlocks || d.TopBlock > oneBlock), Clustered)
 	add(d.Growth < leastGrowth || d.slopes < leastSlopes, Saturating)
 	add(f.shape.name == Monotone, NotConvex)
+	add(float64(d.Failed) > lossyFrom*float64(d.Probes+d.Failed), Lossy)
 }

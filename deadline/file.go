@@ -96,13 +96,15 @@ type Fitted struct {
 	Undelayed       float64            `yaml:"undelayed"`        // share of the probes that met no queue …
 	UndelayedProbes float64            `yaml:"undelayed_probes"` // … and how many that are
 	TooFast         float64            `yaml:"too_fast"`         // probes
+	Failed          int                `yaml:"failed"`           // probes without a first token
+	Shift           float64            `yaml:"shift"`            // curve of the last third over that of the first
 	HalfWidth       float64            `yaml:"half_width"`       // greatest, of the band, over the curve
 	QuantileGap     float64            `yaml:"quantile_gap"`     // greatest distance from the regression of the lowest 5 %
 	Noise           time.Duration      `yaml:"noise"`            // standard deviation: a constant part …
 	NoiseShare      float64            `yaml:"noise_share"`      // … and one over the curve
 	Intercept       time.Duration      `yaml:"intercept"`        // the curve at no tokens: network and overhead
 	TokensPerS      float64            `yaml:"tokens_per_s"`     // of prefill, at the longest prompt
-	DelayP50        time.Duration      `yaml:"delay_p50"`        // of probes at random times, above the curve
+	DelayP50        time.Duration      `yaml:"delay_p50"`        // of probes at random times, above the curve; none where so many failed
 	DelayP90        time.Duration      `yaml:"delay_p90"`
 	DelayP99        time.Duration      `yaml:"delay_p99"`
 	BIC             map[string]float64 `yaml:"bic"` // of each shape that was tried

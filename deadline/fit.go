@@ -144,6 +144,9 @@ func Fit(probes []Probe, o FitOptions) (*Curve, *Diagnosis, error) {
 		high: func(p float64) float64 { _, hi := b.at(p); return hi }, Shortest: int32(s.shortest()), Longest: int32(s.longest()),
 	}
 	d := diagnose(s, f, b, bics, o.Isolated)
+	if d.shift(s, f, rng.IntN); d.shifted {
+		d.Flags = append(d.Flags, Shifted)
+	}
 	if unsure {
 		d.Flags = append(d.Flags, ShapeUnsure)
 	}

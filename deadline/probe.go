@@ -13,6 +13,7 @@ type Probe struct {
 	Block        int64 // the stretch of time that it belongs to, such as its hour: probes of one are not independent
 	Gated        bool  // sent because a probe before it met no queue, so that its delay says nothing of the load
 	CachedTokens int32 // of the prompt, where the server tells; such probes are left out
+	Failed       bool  // no first token came; it is left out of the curve and counts as a delay beyond any
 }
 
 // What a fit needs at least.
@@ -36,14 +37,23 @@ type sample struct {
 	block []int64
 	gated []bool
 	left  int // probes that are not in it
+
+	asked, failed int // probes, and those of them that brought no first token
+	lost          int // of the failed, those sent at a random time
 }
 
 // sampled takes the usable probes, and refuses where there are too few to fit a
 // curve.
 func sampled(probes []Probe, least int) (*sample, error) {
-	s := &sample{}
+	s := &sample{asked: len(probes)}
 	for i, p := range probes {
 		switch {
+		case p.Failed:
+			s.failed++
+			if !p.Gated {
+				s.lost++
+			}
+			continue
 		case p.PromptTokens < 1:
 			return nil, fmt.Errorf("fitting a prefill curve: probe %d has a prompt of %d tokens", i, p.PromptTokens)
 		case p.TTFTNs <= 0:

@@ -12,6 +12,8 @@ const (
 	Saturating    = "flat-or-saturating"
 	NotConvex     = "not-convex"
 	ShapeUnsure   = "shape-unsure"
+	Shifted       = "changed-midway"
+	Lossy         = "probes-failed"
 )
 
 var words = map[string]struct{ why, help string }{
@@ -54,6 +56,14 @@ var words = map[string]struct{ why, help string }{
 	ShapeUnsure: {
 		"another shape fits better, but too few undelayed probes support it",
 		"Probe more; about 150 probes at random times show a change of pools.",
+	},
+	Shifted: {
+		"the later probes have another floor than the earlier ones: the endpoint changed its speed, or was never quiet during one of them",
+		"Probe anew from now on; a curve over both is neither's.",
+	},
+	Lossy: {
+		"more than one probe in twenty failed or was refused, so that the curve is that of what the endpoint let through",
+		"Look at the failures; where the endpoint limits the rate, spread the probes over more time.",
 	},
 }
 

@@ -95,10 +95,15 @@ func (d *Diagnosis) written(c *Curve) *Fitted {
 		scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
 		return math.Round(v*scale) / scale
 	}
-	ns := func(v float64) time.Duration { return time.Duration(math.Round(v)).Round(time.Microsecond) }
+	ns := func(v float64) time.Duration {
+		if math.IsInf(v, 0) {
+			return 0 // which the file leaves out
+		}
+		return time.Duration(math.Round(v)).Round(time.Microsecond)
+	}
 	f := &Fitted{
 		Undelayed: round(d.Undelayed), UndelayedProbes: round(d.UndelayedProbes), TooFast: round(d.TooFast),
-		HalfWidth: round(d.HalfWidth), QuantileGap: round(d.QuantileGap), Noise: ns(d.NoiseNs), NoiseShare: round(d.NoiseShare),
+		Failed: d.Failed, Shift: round(d.Shift), HalfWidth: round(d.HalfWidth), QuantileGap: round(d.QuantileGap), Noise: ns(d.NoiseNs), NoiseShare: round(d.NoiseShare),
 		Intercept: ns(c.InterceptNs()), TokensPerS: round(d.TokensPerS),
 		DelayP50: ns(d.DelayNs[0]), DelayP90: ns(d.DelayNs[1]), DelayP99: ns(d.DelayNs[2]), BIC: map[string]float64{},
 	}

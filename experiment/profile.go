@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,32 +17,26 @@ import (
 	"fermata/internal/seed"
 	"fermata/recording"
 	"fermata/spec"
-	"fermata/workload"
 )
 
-// A ProfilePlan says how a server of one's own is probed for its prefill curve:
-// rounds of one prompt of each length in random order, one after the other, one
-// token of answer each. The zero value is seven lengths from 256 to 8192 tokens,
-// ten rounds and at most forty, until the band is within 5 %.
+// A ProfilePlan says how a server is probed for its prefill curve.
+//
+// One's own is probed in rounds of one prompt of each length in random order, one
+// after the other, one token of answer each: by default seven lengths from 256 to
+// 8192 tokens, ten rounds and at most forty, until the band is within 5 %. That is
+// the zero value. Hosted is for an endpoint that others use too (see HostedPlan).
 type ProfilePlan struct {
 	Shortest, Longest int32 // tokens of the prompts
 	Lengths           int
-	Rounds, Most      int     // before the curve is first looked at; in all
-	Within            float64 // half width of the band that is narrow enough
+	Rounds, Most      int         // before the curve is first looked at; in all
+	Within            float64     // half width of the band that is narrow enough
+	Hosted            *HostedPlan // nil for a server of one's own
 	Slack             SlackPlan
-}
-
-// A SlackPlan says how the slack comes about. The zero value gives none.
-type SlackPlan struct {
-	Lengths string           // published lengths of the declared workload; empty for none
-	Promise deadline.Promise // its acceptable load
-	Class   string           // of user; empty for no cap
 }
 
 const (
 	leastRounds    = 10
 	moreRounds     = 5       // from one look to the next
-	slackPrompts   = 20_000  // of the declared workload
 	longestPrompt  = 1 << 20 // tokens
 	ownCountNoise  = 0.06    // of token counts that are ours alone
 	leastHit       = 4       // cached tokens that matter
@@ -60,11 +53,16 @@ func (p *ProfilePlan) fill() {
 			*d.v = d.to
 		}
 	}
+	shortest, longest := int32(256), int32(8192)
+	if p.Hosted != nil {
+		p.Hosted.fill()
+		shortest, longest = hostedShortest, hostedLongest
+	}
 	if p.Shortest == 0 {
-		p.Shortest = 256
+		p.Shortest = shortest
 	}
 	if p.Longest == 0 {
-		p.Longest = 8192
+		p.Longest = longest
 	}
 	if p.Within == 0 {
 		p.Within = 0.05
@@ -83,6 +81,11 @@ func (p ProfilePlan) Check() error {
 		return fmt.Errorf("--rounds %d, --most %d: at least %d rounds are needed, and no fewer in all", p.Rounds, p.Most, leastRounds)
 	case !(p.Within > 0 && p.Within < 1):
 		return fmt.Errorf("--within %v: it must be a share such as 5%%", p.Within)
+	}
+	if p.Hosted != nil {
+		if err := p.Hosted.check(); err != nil {
+			return err
+		}
 	}
 	if s := &p.Slack; s.Class != "" {
 		if _, err := deadline.Cap(s.Class); err != nil {
@@ -128,14 +131,18 @@ type LengthSeen struct {
 	Fit, Low, High int64 // the curve there
 }
 
-// Profile measures the prefill curve of a server that nobody else asks, and
-// writes a deadlines file into the run's folder, beside the recordings of all
-// probes. sets are settings of the run file that say whom to ask.
+// Profile measures the prefill curve of a server and writes a deadlines file into
+// the profile's folder, beside what is known of all probes. sets are settings of
+// the run file that say whom to ask. A hosted plan whose folder has probes goes on
+// with them.
 func Profile(ctx context.Context, sets []conf.Setting, p ProfilePlan, o Options) (*Profiled, error) {
 	o.fill()
 	p.fill()
 	if err := p.Check(); err != nil {
 		return nil, err
+	}
+	if p.Hosted != nil {
+		return profileHosted(ctx, sets, p, o)
 	}
 	dir, err := folder(o.Out, "profile")
 	if err != nil {
@@ -164,6 +171,7 @@ func Profile(ctx context.Context, sets []conf.Setting, p ProfilePlan, o Options)
 			break
 		}
 	}
+	pr.lasted = time.Since(pr.began)
 	return pr.finish()
 }
 
@@ -176,15 +184,16 @@ func flagsText(flags []string) string {
 
 // A profiling is a profile under way.
 type profiling struct {
-	plan  ProfilePlan
-	o     Options
-	dir   string
-	sets  []conf.Setting
-	began time.Time
+	plan   ProfilePlan
+	o      Options
+	dir    string
+	sets   []conf.Setting
+	began  time.Time
+	lasted time.Duration // from the first probe to the last
+	pingNs int64         // least round trip that was seen; 0 where none was looked for
 
 	rounds, batches int
 	probes          []deadline.Probe
-	failed          int
 	tokens          int64
 	counted         bool // some prompt's length is not the server's count
 	seed            uint64
@@ -290,7 +299,8 @@ func (pr *profiling) collect(dir string, rounds int) error {
 		return err
 	}
 	defer rec.Close()
-	n := 0
+	n, failed := 0, 0
+	scale := max(1, rec.Meta().TimeScale) // of a simulated server, whose seconds are shorter
 	var failure string
 	for t := range rec.Traces(recording.AllColumns) {
 		pr.tokens += int64(t.Prompt.Used.Or(t.Prompt.Intended.Or(0)))
@@ -300,7 +310,8 @@ func (pr *profiling) collect(dir string, rounds int) error {
 		block := int64(pr.rounds + n/pr.plan.Lengths)
 		n++
 		if t.Outcome != recording.OK || len(t.DeltaNs) == 0 || !t.Sent.OK || !t.Prompt.Used.OK {
-			pr.failed++
+			failed++
+			pr.probes = append(pr.probes, deadline.Probe{Block: block, Failed: true})
 			if failure == "" {
 				failure = fmt.Sprintf("a prompt of %d tokens ended as %s: %s", t.Prompt.Intended.Or(0), t.Outcome, t.Error)
 			}
@@ -308,16 +319,16 @@ func (pr *profiling) collect(dir string, rounds int) error {
 		}
 		pr.counted = pr.counted || !t.Prompt.Reported.OK
 		pr.probes = append(pr.probes, deadline.Probe{
-			PromptTokens: t.Prompt.Used.V, TTFTNs: t.DeltaNs[0] + t.Due - t.Sent.V, Block: block, CachedTokens: t.Cached.Or(0),
+			PromptTokens: t.Prompt.Used.V, TTFTNs: int64(scale * float64(t.DeltaNs[0]+t.Due-t.Sent.V)), Block: block, CachedTokens: t.Cached.Or(0),
 		})
 	}
 	if err := rec.Err(); err != nil {
 		return fmt.Errorf("reading the probes: %w", err)
 	}
 	pr.rounds += rounds
-	if n > 0 && 4*pr.failed > n {
+	if n > 0 && 4*failed > n {
 		return &Failure{
-			Saw:  fmt.Sprintf("no curve: %d of %d probes failed; the first: %s", pr.failed, n, failure),
+			Saw:  fmt.Sprintf("no curve: %d of %d probes failed; the first: %s", failed, n, failure),
 			Help: "Where long prompts are refused, give a smaller --longest.",
 		}
 	}
@@ -326,6 +337,9 @@ func (pr *profiling) collect(dir string, rounds int) error {
 
 func (pr *profiling) fit() error {
 	o := deadline.FitOptions{Isolated: true, Seed: pr.seed, Noise: deadline.LocalNoise()}
+	if pr.plan.Hosted != nil {
+		o.Isolated, o.Noise = false, deadline.DefaultNoise()
+	}
 	if pr.counted {
 		o.Noise.ShareMax = max(o.Noise.ShareMax, ownCountNoise)
 	}
@@ -362,7 +376,9 @@ func (pr *profiling) uncached() (probes []deadline.Probe, hits int) {
 func (pr *profiling) template() int32 {
 	least := int32(math.MaxInt32)
 	for _, p := range pr.probes {
-		least = min(least, p.CachedTokens)
+		if !p.Failed {
+			least = min(least, p.CachedTokens)
+		}
 	}
 	if least > mostTemplate {
 		return 0
@@ -370,13 +386,21 @@ func (pr *profiling) template() int32 {
 	return least
 }
 
+// name is what the plan is called.
+func (p *ProfilePlan) name() string {
+	if p.Hosted != nil {
+		return "hosted"
+	}
+	return "isolated"
+}
+
 // finish writes the deadlines file.
 func (pr *profiling) finish() (*Profiled, error) {
 	f := pr.curve.File(pr.diagnosis)
 	f.Source = &deadline.Source{
-		Plan: "isolated", Target: pr.run.PublicURL(), Model: pr.run.Target.Model, Measured: pr.began.UTC().Format(time.RFC3339),
-		Tool: "fermata " + pr.o.Version, Probes: pr.diagnosis.Probes, LeftOut: pr.diagnosis.LeftOut + pr.failed, Tokens: pr.tokens,
-		Hours: math.Round(1000*time.Since(pr.began).Hours()) / 1000, Seed: pr.seed,
+		Plan: pr.plan.name(), Target: pr.run.PublicURL(), Model: pr.run.Target.Model, Measured: pr.began.UTC().Format(time.RFC3339),
+		Tool: "fermata " + pr.o.Version, Probes: pr.diagnosis.Probes, LeftOut: pr.diagnosis.LeftOut + pr.diagnosis.Failed, Tokens: pr.tokens,
+		Hours: math.Round(1000*pr.lasted.Hours()) / 1000, Seed: pr.seed,
 	}
 	if err := pr.slacken(f); err != nil {
 		return nil, err
@@ -405,22 +429,30 @@ func (pr *profiling) remark(out *Profiled) {
 	if _, hits := pr.uncached(); hits > 0 {
 		pr.o.Say("%d probes were left out: the server had part of their prompts in its cache", hits)
 	}
-	if pr.failed > 0 {
-		pr.o.Say("%d probes failed and are left out", pr.failed)
+	if d.Failed > 0 {
+		pr.o.Say("%d probes failed and are left out", d.Failed)
 	}
 	if pr.counted {
 		pr.o.Say("the server reports no usage: prompt lengths are counted by words, and the noise may be wider for it")
 	}
-	if d.Undelayed < isolatedServer {
-		pr.o.Say("%.0f %% of the probes were delayed: somebody else asks this server, or it has other work; the isolated plan is for one that nobody else uses", 100*(1-d.Undelayed))
+	if pr.plan.Hosted == nil && d.Undelayed < isolatedServer {
+		pr.o.Say("%.0f %% of the probes took longer than the curve and its noise (%s and %.1f %%) explain: the server's own time varies so much, this machine was busy, or others ask the server too; for a server that others use there is --plan hosted", 100*(1-d.Undelayed), time.Duration(d.NoiseNs).Round(10*time.Microsecond), 100*d.NoiseShare)
 	}
 	for _, flag := range d.Flags {
 		why, help := deadline.Words(flag)
 		pr.o.Say("%s: %s. %s", flag, why, help)
 	}
 	if !out.Narrow {
-		pr.o.Say("after %d rounds the band is still within %.1f %%, not %.1f", pr.rounds, 100*d.HalfWidth, 100*pr.plan.Within)
+		pr.o.Say("after %s the band is still within %.1f %%, not %.1f", pr.effort(), 100*d.HalfWidth, 100*pr.plan.Within)
 	}
+}
+
+// effort is what was done, in words.
+func (pr *profiling) effort() string {
+	if pr.plan.Hosted != nil {
+		return fmt.Sprintf("%d requests", len(pr.probes))
+	}
+	return fmt.Sprintf("%d rounds", pr.rounds)
 }
 
 // seen sums the probes up by length.
@@ -430,6 +462,9 @@ func (pr *profiling) seen() []LengthSeen {
 	by := make([][]deadline.Probe, len(targets))
 	probes, _ := pr.uncached()
 	for _, p := range probes {
+		if p.Failed {
+			continue
+		}
 		near := 0
 		for i, t := range targets {
 			if math.Abs(math.Log(float64(p.PromptTokens)/float64(t))) < math.Abs(math.Log(float64(p.PromptTokens)/float64(targets[near]))) {
@@ -459,64 +494,4 @@ func (pr *profiling) seen() []LengthSeen {
 		})
 	}
 	return all
-}
-
-// slacken gives the file its slack, from what was declared.
-func (pr *profiling) slacken(f *deadline.File) error {
-	p := &pr.plan.Slack
-	if p.Lengths == "" && p.Class == "" {
-		return nil
-	}
-	rule := &deadline.SlackRule{Class: p.Class}
-	if p.Class != "" {
-		limit, err := deadline.Cap(p.Class)
-		if err != nil {
-			return err
-		}
-		rule.Cap = limit
-	}
-	if p.Lengths != "" {
-		prompts, err := declared(p.Lengths, pr.seed)
-		if err != nil {
-			return err
-		}
-		promise := p.Promise.Filled()
-		s, err := deadline.LoadSlack(prompts, pr.curve.At, 0, promise, pr.seed)
-		if err != nil {
-			return err
-		}
-		rule.Workload, rule.Load, rule.Share, rule.ByLoad = p.Lengths, promise.Load, promise.Share, time.Duration(s).Round(time.Microsecond)
-		if beyond := countBeyond(prompts, f.Valid.PromptTokens[1]); beyond > 0 {
-			pr.o.Say("%.1f %% of the declared prompts are longer than the %d tokens that the curve is valid for: the slack takes it for granted there", 100*float64(beyond)/float64(len(prompts)), f.Valid.PromptTokens[1])
-		}
-	}
-	slack := rule.Settle()
-	f.Slack, f.SlackRule = &slack, rule
-	return nil
-}
-
-// declared are the prompt lengths of a published workload.
-func declared(name string, seed uint64) ([]int32, error) {
-	w, err := workload.Open(workload.Options{Lengths: name}, seed)
-	if err != nil {
-		return nil, err
-	}
-	lengths := make([]int32, 0, slackPrompts)
-	for i := range int64(slackPrompts) {
-		s, ok := w.Shape(i, 0, 0)
-		if !ok {
-			return nil, errors.New("the declared workload ended early")
-		}
-		lengths = append(lengths, s.PromptTokens)
-	}
-	return lengths, nil
-}
-
-func countBeyond(lengths []int32, longest int32) (n int) {
-	for _, l := range lengths {
-		if l > longest {
-			n++
-		}
-	}
-	return n
 }

@@ -29,7 +29,14 @@ type prefiller struct {
 	repeated bool
 	wordy    []string // answers that were to be longer than a token
 
-	cached  func(n int) int // tokens of the n-th prompt that it says were cached
+	// What is unlike others of the n-th request; nil for nothing.
+	cached func(n int) int                                     // tokens of the prompt that it says were cached
+	takes  func(n, words int, was time.Duration) time.Duration // instead of what it was
+	refuse func(n int) bool                                    // with a 429
+	usage  func(n, words int) int                              // tokens that it reports
+	seen   func(n int)                                         // before anything is answered
+
+	perWord time.Duration // 0 for 100 µs
 	noUsage bool
 	longest int // longer prompts are refused; 0 for none
 }
@@ -67,11 +74,25 @@ func (p *prefiller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.inFlight--
 		p.mu.Unlock()
 	}()
+	if p.seen != nil {
+		p.seen(n)
+	}
+	if p.refuse != nil && p.refuse(n) {
+		http.Error(w, `{"error": {"message": "too many requests"}}`, http.StatusTooManyRequests)
+		return
+	}
 	if p.longest > 0 && len(words) > p.longest {
 		http.Error(w, `{"error": {"message": "the prompt is too long"}}`, http.StatusBadRequest)
 		return
 	}
-	time.Sleep(prefillTime(len(words)))
+	takes := prefillTime(len(words))
+	if p.perWord > 0 {
+		takes = 20*time.Millisecond + time.Duration(len(words))*p.perWord
+	}
+	if p.takes != nil {
+		takes = p.takes(n, len(words), takes)
+	}
+	time.Sleep(takes)
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, `data: {"choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": "length"}]}`+"\n\n")
 	if !p.noUsage {
@@ -79,7 +100,11 @@ func (p *prefiller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.cached != nil {
 			cached = p.cached(n)
 		}
-		fmt.Fprintf(w, `data: {"choices": [], "usage": {"prompt_tokens": %d, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": %d}}}`+"\n\n", len(words), cached)
+		tokens := len(words)
+		if p.usage != nil {
+			tokens = p.usage(n, tokens)
+		}
+		fmt.Fprintf(w, `data: {"choices": [], "usage": {"prompt_tokens": %d, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": %d}}}`+"\n\n", tokens, cached)
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,36 +28,46 @@ var profiled = []string{"model", "api", "transport", "api-key-env", "header", "t
 
 func newProfile(s streams) *cobra.Command {
 	var plan, out, format, within, utilisation, share string
+	var yes bool
 	var p experiment.ProfilePlan
+	var h experiment.HostedPlan
 	c := &cobra.Command{
 		Use:   "profile URL",
 		Short: "The prefill curve of a server, and first-token deadlines from it",
-		Long: `Profile measures how long a server that nobody else uses takes to its first token,
-by the length of the prompt: seven lengths in random order, ten rounds or more, one
-request at a time, prompts that share no beginning, one token of answer. A first
-round is thrown away. It goes on until the band around the curve is within 5 %.
+		Long: `Profile measures how long a server without load takes to its first token, by the
+length of the prompt. Requests go out one at a time, their prompts share no beginning,
+their answers have one token.
 
-It writes deadlines.yaml, the FILE that run and report take, beside the recordings of
+--plan isolated is for a server that nobody else uses: seven lengths in random order,
+ten rounds or more after one that is thrown away, until the band around the curve is
+within 5 %. --plan hosted is for an endpoint that others use too: short canaries at
+random times over hours or days, a long prompt at once where the canary was fast, and a
+fit that tells the queue from the curve. It says first how many tokens and, with
+--prices, how much money that takes, ends before --max-cost is passed, and keeps every
+probe in its folder: the same command with --out goes on where a killed one ended.
+
+It writes deadlines.yaml, the FILE that run and report take, beside what is known of
 all probes. Slack above the curve comes from what is declared: --lengths is the
 workload and --utilisation the load at which waiting is still acceptable, --class the
 user, whose patience caps it (interactive 1 s, medium 3 s, low 10 s).
 
-The only plan so far is isolated. For a server under load, whose queue cannot be
-seen, its curve is too high, and it says so.
-
 Exit codes: 0 fine; 1 nothing was measured; 2 wrong usage; 4 the curve is flagged, or
 its band did not get as narrow as asked; 130 interrupted.`,
 		Example: `  fermata profile http://127.0.0.1:8000 --lengths lmsys --class interactive
+  fermata profile https://api.example.com/v1 --model m --api-key-env KEY --plan hosted --over 24h --prices prices.yaml --max-cost 1.00
   fermata run http://127.0.0.1:8000 --rate 4 --requests 1000 --deadlines runs/…/deadlines.yaml`,
 		Args: takes(1, 1, "one URL"),
 	}
 	flags := addSpecFlags(c, func(f spec.Flag) bool { return slices.Contains(profiled, f.Name) })
-	c.Flags().StringVar(&plan, "plan", "isolated", "`PLAN` of probing: isolated")
-	c.Flags().Int32Var(&p.Shortest, "shortest", 256, "shortest prompt, `TOKENS`")
-	c.Flags().Int32Var(&p.Longest, "longest", 8192, "longest prompt, `TOKENS`")
+	c.Flags().StringVar(&plan, "plan", "isolated", "`PLAN` of probing: isolated or hosted")
+	c.Flags().Int32Var(&p.Shortest, "shortest", 0, "shortest prompt, `TOKENS` (default 256, hosted 512)")
+	c.Flags().Int32Var(&p.Longest, "longest", 0, "longest prompt, `TOKENS` (default 8192, hosted 32768)")
 	c.Flags().IntVar(&p.Lengths, "points", 7, "how many lengths: `N`")
-	c.Flags().IntVar(&p.Rounds, "rounds", 10, "rounds before the curve is first looked at: `N`")
-	c.Flags().IntVar(&p.Most, "most", 40, "rounds in all, where the band is not narrow enough before: `N`")
+	c.Flags().IntVar(&p.Rounds, "rounds", 10, "isolated: rounds before the curve is first looked at: `N`")
+	c.Flags().IntVar(&p.Most, "most", 40, "isolated: rounds in all, where the band is not narrow enough before: `N`")
+	c.Flags().IntVar(&h.Requests, "requests", 100, "hosted: canaries and long prompts in all, where the curve is not good enough before: `N`")
+	c.Flags().DurationVar(&h.Over, "over", 24*time.Hour, "hosted: `TIME` over which they are spread")
+	c.Flags().BoolVar(&yes, "yes", false, "hosted: begin without asking, on a terminal too")
 	c.Flags().StringVar(&within, "within", "5%", "half width of the band that is narrow enough: `SHARE`")
 	c.Flags().StringVar(&p.Slack.Lengths, "lengths", "", "published `LENGTHS` of the workload that the slack is for: lmsys, sharegpt, arxiv, azure-conv or azure-code")
 	c.Flags().StringVar(&utilisation, "utilisation", "0.6", "`LOAD` at which waiting is still acceptable")
@@ -62,8 +76,14 @@ its band did not get as narrow as asked; 130 interrupted.`,
 	c.Flags().StringVar(&out, "out", "", "`DIR` for deadlines.yaml and the recordings (default runs/TIME-profile)")
 	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of what is printed: terminal, or yaml for the deadlines file")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if plan != "isolated" {
-			return usagef("--plan: there is no plan %q yet; the plan there is: isolated", plan)
+		if err := planned(c, plan); err != nil {
+			return err
+		}
+		if plan == hostedPlan {
+			p.Rounds, p.Most, p.Hosted = 0, 0, &h
+			if h.Begin = nil; !yes {
+				h.Begin = s.agree
+			}
 		}
 		if format != "terminal" && format != "yaml" {
 			return usagef("--output-format must be terminal or yaml, not %q", format)
@@ -114,6 +134,48 @@ its band did not get as narrow as asked; 130 interrupted.`,
 	return c
 }
 
+// Plans of probing.
+const (
+	isolatedPlan = "isolated"
+	hostedPlan   = "hosted"
+)
+
+// ofPlan are the flags that only one plan has.
+var ofPlan = map[string][]string{
+	isolatedPlan: {"rounds", "most"},
+	hostedPlan:   {"requests", "over", "yes"},
+}
+
+// planned checks that there is such a plan, and that it has the flags that are
+// given.
+func planned(c *cobra.Command, plan string) error {
+	if _, ok := ofPlan[plan]; !ok {
+		return usagef("--plan must be isolated or hosted, not %q", plan)
+	}
+	for other, names := range ofPlan {
+		for _, name := range names {
+			if other != plan && c.Flags().Changed(name) {
+				return usagef("--%s is for --plan %s", name, other)
+			}
+		}
+	}
+	return nil
+}
+
+// agree asks whoever sits at a terminal whether to begin; elsewhere nobody is there
+// to answer, and what was said has to do.
+func (s streams) agree(string) error {
+	if terminal(s.err) == nil || !term.IsTerminal(os.Stdin) {
+		return nil
+	}
+	fmt.Fprint(s.err, "begin? [y/N] ")
+	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return errors.New("nothing was asked (--yes begins without the question)")
+	}
+	return nil
+}
+
 // shareOf reads a share between 0 and 1, such as 5% or 0.05.
 func shareOf(flag, text string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
@@ -150,7 +212,11 @@ func writeProfile(w io.Writer, p *experiment.Profiled) error {
 	for _, l := range p.Lengths {
 		fmt.Fprintf(&b, "  %8d  %5d  %10s  %10s  %10s  [%s, %s]\n", l.Tokens, l.N, span(l.LeastNs), span(l.Mid), span(l.Fit), span(l.Low), span(l.High))
 	}
-	fmt.Fprintf(&b, "\n  undelayed      %.0f %% of %d probes; the others waited %s at the median of all, %s at p90\n", 100*d.Undelayed, d.Probes, span(int64(d.DelayNs[0])), span(int64(d.DelayNs[1])))
+	fmt.Fprintf(&b, "\n  undelayed      %.0f %% of %d probes; the wait of all was %s at the median, %s at p90, %s at p99\n", 100*d.Undelayed, d.Probes, wait(d.DelayNs[0]), wait(d.DelayNs[1]), wait(d.DelayNs[2]))
+	fmt.Fprintf(&b, "                 %.1f of the short ones, %.1f of the middle, %.1f of the long\n", d.UndelayedThirds[0], d.UndelayedThirds[1], d.UndelayedThirds[2])
+	if s := p.File.Source; s != nil {
+		fmt.Fprintf(&b, "  spent          %d prompt tokens in %.4g h\n", s.Tokens, s.Hours)
+	}
 	fmt.Fprintf(&b, "  band           within %.1f %%\n", 100*d.HalfWidth)
 	fmt.Fprintf(&b, "  noise          %s and %.2g %%\n", span(int64(d.NoiseNs)), 100*d.NoiseShare)
 	fmt.Fprintf(&b, "  intercept      %s, of which network and overhead are part\n", span(int64(p.Curve.InterceptNs())))
@@ -172,6 +238,14 @@ func writeProfile(w io.Writer, p *experiment.Profiled) error {
 		return fmt.Errorf("printing the curve: %w", err)
 	}
 	return nil
+}
+
+// wait is a delay, which has no end where no answer came.
+func wait(ns float64) string {
+	if math.IsInf(ns, 0) {
+		return "no end (failed probes)"
+	}
+	return span(int64(ns))
 }
 
 func span(ns int64) string { return term.Duration(float64(ns)) }

@@ -1,0 +1,78 @@
+package experiment
+
+import (
+	"errors"
+	"time"
+
+	"fermata/deadline"
+	"fermata/workload"
+)
+
+// A SlackPlan says how the slack comes about. The zero value gives none.
+type SlackPlan struct {
+	Lengths string           // published lengths of the declared workload; empty for none
+	Promise deadline.Promise // its acceptable load
+	Class   string           // of user; empty for no cap
+}
+
+const slackPrompts = 20_000 // of the declared workload
+
+// slacken gives the file its slack, from what was declared.
+func (pr *profiling) slacken(f *deadline.File) error {
+	p := &pr.plan.Slack
+	if p.Lengths == "" && p.Class == "" {
+		return nil
+	}
+	rule := &deadline.SlackRule{Class: p.Class}
+	if p.Class != "" {
+		limit, err := deadline.Cap(p.Class)
+		if err != nil {
+			return err
+		}
+		rule.Cap = limit
+	}
+	if p.Lengths != "" {
+		prompts, err := declared(p.Lengths, pr.seed)
+		if err != nil {
+			return err
+		}
+		promise := p.Promise.Filled()
+		s, err := deadline.LoadSlack(prompts, pr.curve.At, float64(pr.pingNs), promise, pr.seed)
+		if err != nil {
+			return err
+		}
+		rule.Workload, rule.Load, rule.Share, rule.ByLoad = p.Lengths, promise.Load, promise.Share, time.Duration(s).Round(time.Microsecond)
+		if beyond := countBeyond(prompts, f.Valid.PromptTokens[1]); beyond > 0 {
+			pr.o.Say("%.1f %% of the declared prompts are longer than the %d tokens that the curve is valid for: the slack takes it for granted there", 100*float64(beyond)/float64(len(prompts)), f.Valid.PromptTokens[1])
+		}
+	}
+	slack := rule.Settle()
+	f.Slack, f.SlackRule = &slack, rule
+	return nil
+}
+
+// declared are the prompt lengths of a published workload.
+func declared(name string, seed uint64) ([]int32, error) {
+	w, err := workload.Open(workload.Options{Lengths: name}, seed)
+	if err != nil {
+		return nil, err
+	}
+	lengths := make([]int32, 0, slackPrompts)
+	for i := range int64(slackPrompts) {
+		s, ok := w.Shape(i, 0, 0)
+		if !ok {
+			return nil, errors.New("the declared workload ended early")
+		}
+		lengths = append(lengths, s.PromptTokens)
+	}
+	return lengths, nil
+}
+
+func countBeyond(lengths []int32, longest int32) (n int) {
+	for _, l := range lengths {
+		if l > longest {
+			n++
+		}
+	}
+	return n
+}
