@@ -61,7 +61,7 @@ func Compare(systems []System, measures []Measure) (*Comparison, error) {
 	if len(systems) < 2 {
 		return nil, errors.New("comparing runs: two systems or more are needed")
 	}
-	c := &Comparison{Schema: Schema, Metrics: []Entry{}, Pairings: []Pairing{}, Shifts: []Shift{}, Warnings: []metrics.Warning{}}
+	c := &Comparison{Schema: Schema, Metrics: []Entry{}, Pairings: []Pairing{}, Shifts: []Shift{}, BlindSpots: []BlindSpot{}, Warnings: []metrics.Warning{}}
 	for i := range systems {
 		if len(systems[i].Runs) == 0 {
 			return nil, fmt.Errorf("comparing runs: %s has none", systems[i].Name)
@@ -78,6 +78,7 @@ func Compare(systems []System, measures []Measure) (*Comparison, error) {
 		}
 		c.Pairings = append(c.Pairings, against.pairing())
 		c.Shifts = append(c.Shifts, against.shifts()...)
+		c.BlindSpots = append(c.BlindSpots, against.blindSpots()...)
 		c.Warnings = append(c.Warnings, against.warnings()...)
 	}
 	c.Warnings = append(c.Warnings, cautions(systems)...)

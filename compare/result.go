@@ -9,14 +9,30 @@ const Schema = "fermata.compare/1"
 // document of fermata compare. Differences are those of a further system from the
 // first.
 type Comparison struct {
-	Schema   string            `json:"schema"`
-	Tool     metrics.Tool      `json:"tool"`
-	Systems  []Side            `json:"systems"`
-	Metrics  []Entry           `json:"metrics"`
-	Pairings []Pairing         `json:"pairings"`
-	Shifts   []Shift           `json:"shifts"`
-	Refused  string            `json:"refused"`
+	Schema   string       `json:"schema"`
+	Tool     metrics.Tool `json:"tool"`
+	Systems  []Side       `json:"systems"`
+	Metrics  []Entry      `json:"metrics"`
+	Pairings []Pairing    `json:"pairings"`
+	Shifts   []Shift      `json:"shifts"`
+	Refused  string       `json:"refused"`
+
+	BlindSpots []BlindSpot `json:"blind_spots"`
+
 	Warnings []metrics.Warning `json:"warnings"`
+}
+
+// A BlindSpot is one of a system's that shows beside another: the first one, or of
+// the first one beside a further.
+type BlindSpot struct {
+	Code     string             `json:"code"`
+	Run      string             `json:"run"`     // system whose readers bear what is hidden
+	Against  string             `json:"against"` // the system beside it
+	Pairs    int                `json:"pairs"`   // of runs that show it …
+	Of       int                `json:"of"`      // … of so many
+	Text     string             `json:"text"`    // this and the rest are those of the first of them
+	Figures  map[string]float64 `json:"figures"`
+	Requests []int64            `json:"requests"`
 }
 
 // A Side is a system with its runs.

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"fermata/compare"
 	"fermata/internal/conf"
+	"fermata/metrics"
 	"fermata/report"
 	"fermata/spec"
 )
@@ -63,10 +65,29 @@ func Study(ctx context.Context, s *spec.Study, parallel int, version string, pro
 	for p := range points {
 		out.Add(points[p].name, points[p].settings, statistics, results[p])
 	}
+	out.BlindSpots = blindSpotsOf(out.Points, results)
 	for _, c := range s.Claims {
 		out.Claims = append(out.Claims, claim(out, &c))
 	}
 	return out, nil
+}
+
+// blindSpotsOf are those between the first system of a study and each further one,
+// point by point of the grid and seed by seed.
+func blindSpotsOf(points []report.StudyPoint, results [][]*metrics.Result) []compare.BlindSpot {
+	var all []compare.BlindSpot
+	for i := range points {
+		a := slices.IndexFunc(points, func(p report.StudyPoint) bool { return slices.Equal(p.Settings, points[i].Settings) })
+		if points[a].Name == points[i].Name || points[a].Name != points[0].Name {
+			continue
+		}
+		var pairs [][2]*metrics.Result
+		for k := range min(len(results[a]), len(results[i])) {
+			pairs = append(pairs, [2]*metrics.Result{results[a][k], results[i][k]})
+		}
+		all = append(all, compare.BlindSpots(points[a].Name, points[i].Name, pairs)...)
+	}
+	return all
 }
 
 // mistaken adds the mistakes that err is, those of the study's own words where they

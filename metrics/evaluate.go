@@ -104,7 +104,7 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 	e.tally, e.remarks = newTally(opt, e.window, known), newRemarks(opt)
 	e.families = []family{
 		e.latencies, g, newPaces(opt), newStalls(opt), newFluidities(opt), newFluidRate(opt, Decode), e.objectives, e.tally,
-		newChecks(opt),
+		newChecks(opt), &extremes{},
 	}
 	if opt.Cost != nil {
 		e.families = append(e.families, newCosts(opt, e.objectives))
@@ -206,6 +206,7 @@ func (e *evaluation) result(samples []recording.Sample) *Result {
 	i.judge(r, e.tally)
 	r.Server = i.server(&r.Window)
 	e.drift(r)
+	r.BlindSpots = alone(r)
 	e.remarks.warnings(r, e.tally, i, strings.Contains(e.meta.Interrupted, stoppedByFailures))
 	return r
 }

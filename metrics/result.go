@@ -22,6 +22,7 @@ type Result struct {
 	Metrics Metrics `json:"metrics"`
 
 	Stalls     *Stalls     `json:"stalls,omitempty"`
+	Freezes    *Freezes    `json:"freezes,omitempty"`
 	Checks     *Checks     `json:"checks,omitempty"`
 	Slow       *int64      `json:"slow,omitempty"` // ok answers that took longer than declared
 	Sessions   *Sessions   `json:"sessions,omitempty"`
@@ -38,6 +39,11 @@ type Result struct {
 
 	SameEventShare *float64 `json:"same_event_share,omitempty"` // of decode tokens, those that came in the event of the token before
 	SameReadShare  *float64 `json:"same_read_share,omitempty"`  // … in the same socket read
+
+	TogetherShare *float64 `json:"together_share,omitempty"` // … less than 1 ms after it
+
+	BlindSpots []BlindSpot        `json:"blind_spots"`
+	Worst      map[string][]int64 `json:"worst"` // indices of requests, the worst first, by wait, freeze and bunch
 
 	Targets map[string]TargetResult `json:"targets,omitempty"` // by name, where there are several
 
@@ -301,6 +307,15 @@ type Stalls struct {
 	PaceNs          int64   `json:"pace_ns"`
 	RequestsWithAny int64   `json:"requests_with_any"`
 	Share           float64 `json:"share"`
+}
+
+// Freezes sum up silences that stopped ok answers (see Freeze).
+type Freezes struct {
+	OverNs          int64   `json:"over_ns"`
+	RequestsWithAny int64   `json:"requests_with_any"`
+	Answers         int64   `json:"answers"` // ok ones with a token
+	Share           float64 `json:"share"`
+	LongestNs       *int64  `json:"longest_ns,omitempty"`
 }
 
 // Checks sum up whether ok answers were right.

@@ -58,10 +58,9 @@ func (l *latencies) firstToken(a *answer) {
 	if t.ServerReceived.OK {
 		v := a.times[0] + t.Due - t.ServerReceived.V
 		l.server.stamped(v, v-late, v, a.stamps)
-		// TTFT = lateness + network + scheduling delay + prefill.
-		if t.ServerPrefill.OK && t.Sent.OK {
-			l.scheduling.int(v - t.ServerPrefill.V)
-		}
+	}
+	if v, ok := a.schedulingDelay(); ok {
+		l.scheduling.int(v)
 	}
 	if at, i, ok := l.firstAnswer(t); ok {
 		l.answer.stamped(at, at-a.err(i), at, a.stamps)

@@ -65,6 +65,7 @@ func beside(rs []*metrics.Result) *page {
 	}
 	said, noted := split(together(rs, names))
 	p.add(block{title: "Warnings", warnings: said})
+	p.add(blindSpotsOf(rs, names))
 	p.add(block{title: "These tell the runs apart", table: contrastTable(differ, names)})
 	p.add(block{title: "These do not", table: contrastTable(agree, names)})
 	p.add(block{title: "Too few requests to tell", table: contrastTable(few, names)})

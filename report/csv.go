@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"fermata/metrics"
 )
@@ -128,6 +129,15 @@ func (c *longForm) result(r *metrics.Result) {
 		c.count("stalls", "requests", "requests_with_any", s.RequestsWithAny)
 		c.figure("stalls", "1", "share", &s.Share)
 	}
+	if f := r.Freezes; f != nil {
+		c.count("freezes", "ns", "over", f.OverNs)
+		c.count("freezes", "requests", "requests_with_any", f.RequestsWithAny)
+		c.count("freezes", "requests", "answers", f.Answers)
+		c.figure("freezes", "1", "share", &f.Share)
+		if f.LongestNs != nil {
+			c.count("freezes", "ns", "longest", *f.LongestNs)
+		}
+	}
 	if k := r.Checks; k != nil {
 		c.count("checks", "requests", "passed", k.Passed)
 		c.count("checks", "requests", "failed", k.Failed)
@@ -158,10 +168,22 @@ func (c *longForm) result(r *metrics.Result) {
 	}
 	c.figure("same_event_share", "1", "share", r.SameEventShare)
 	c.figure("same_read_share", "1", "share", r.SameReadShare)
+	c.figure("together_share", "1", "share", r.TogetherShare)
 	if s := r.Server; s != nil {
 		c.server(s)
 	}
 	c.health(&r.Health)
+	for i := range r.BlindSpots {
+		s := &r.BlindSpots[i]
+		for _, name := range slices.Sorted(maps.Keys(s.Figures)) {
+			v := s.Figures[name]
+			metric := "blind_spots/" + s.Code
+			if s.Against != "" {
+				metric += "/" + s.Against
+			}
+			c.row(row{metric: metric, unit: figureUnit(name), stat: name, value: &v, status: s.Code})
+		}
+	}
 	for _, w := range r.Warnings {
 		one := 1.0
 		c.row(row{metric: "warnings", unit: "1", stat: "seen", value: &one, status: w.Code})
@@ -357,4 +379,15 @@ func integer(v *int64) string {
 		return ""
 	}
 	return strconv.FormatInt(*v, 10)
+}
+
+// figureUnit is the unit of a blind spot's figure, which its name tells.
+func figureUnit(name string) string {
+	switch {
+	case strings.Contains(name, "_ns"):
+		return "ns"
+	case strings.HasPrefix(name, "share"):
+		return "1"
+	}
+	return "requests"
 }

@@ -1,6 +1,9 @@
 package report
 
-import "fermata/cost"
+import (
+	"fermata/cost"
+	"fermata/metrics"
+)
 
 // A key describes one key of result.json: the descriptions of the published
 // schema and the tables of docs/result.md both come from here.
@@ -32,6 +35,8 @@ var typeMeanings = []struct{ name, meaning string }{
 	{"Quantile", "A percentile with two kinds of interval: chance, and the instrument's bounds on its stamps."},
 	{"Over", "The share of values above a bound."},
 	{"Stalls", "Playback at the reading pace, over ok answers."},
+	{"Freezes", "Silences that stopped ok answers: over a second, and over ten times the answer's own mean gap for each token of the bunch before it."},
+	{"BlindSpot", "A case at hand in which one metric hides what another shows: what was recorded, no claim about the system. [blindspots.md](blindspots.md) has each code with its trigger and its figures."},
 	{"Checks", "Whether ok answers were right."},
 	{"CheckExample", "One answer that failed its check."},
 	{"Sessions", "Conversations."},
@@ -83,6 +88,9 @@ var keys = []key{
 	{"Result.finish_reasons", "requests", "Measured requests by the finish reason that the server gave.", ""},
 	{"Result.metrics", "", "The distributions.", ""},
 	{"Result.stalls", "", "Stalls at the reading pace.", "no answer was ok"},
+	{"Result.freezes", "", "Silences that stopped answers.", "no ok answer had a token"},
+	{"Result.blind_spots", "", "What one metric hides and another shows; a steady run has none. Where several runs are reported, each also has those that show beside the first one.", ""},
+	{"Result.worst", "", "Indices of up to 10 requests, the worst first: `wait` (scheduling delay where it is told, else time to first token), `freeze` (the silence that stopped the answer), `bunch` (the longest gap of answers that came in bunches). A list is absent where no request has it.", ""},
 	{"Result.checks", "", "Whether ok answers were right, where they were checked.", "the run checked none"},
 	{"Result.slow", "requests", "Ok answers whose last token came later after the due time than declared (`judge.slow`).", "nothing was declared"},
 	{"Result.cost", "", "What tokens cost.", "no prices were given, or none for the model"},
@@ -135,6 +143,7 @@ var keys = []key{
 	{"Result.mlperf", "", "The same by MLPerf's rules.", "no scenario is named"},
 	{"Result.same_event_share", "1", "Of the tokens after an answer's first, those that came in the event of the token before.", "no answer has a second token"},
 	{"Result.same_read_share", "1", "The same for the socket read of the token before.", "no answer has a second token"},
+	{"Result.together_share", "1", "The same for tokens that came less than 1 ms after the one before, of ok answers.", "no ok answer has a second token"},
 	{"Result.targets", "", "The targets of a run that has several, by name.", "the run has one"},
 	{"Result.simulation", "", "What the simulated system did.", "nothing was simulated, or behind a port"},
 	{"Result.server", "", "What the server said of itself.", "it was not asked, or did not say"},
@@ -297,6 +306,18 @@ var keys = []key{
 	{"Stalls.pace_ns", "ns", "Reading pace, a token.", ""},
 	{"Stalls.requests_with_any", "requests", "Ok answers that stalled.", ""},
 	{"Stalls.share", "1", "Their share of the ok answers.", ""},
+
+	{"Freezes.over_ns", "ns", "Silence above which an answer may have stopped.", ""},
+	{"Freezes.requests_with_any", "requests", "Ok answers that stopped.", ""},
+	{"Freezes.answers", "requests", "Ok answers with a token.", ""},
+	{"Freezes.share", "1", "Share of them that stopped.", ""},
+	{"Freezes.longest_ns", "ns", "The longest such silence.", "there is none"},
+
+	{"BlindSpot.code", "", "Which trigger found it.", ""},
+	{"BlindSpot.against", "", "The other run beside which it shows.", "one run shows it alone"},
+	{"BlindSpot.text", "", "What is hidden, in words with figures.", ""},
+	{"BlindSpot.figures", "", "The figures by name; times in ns, shares of 1.", ""},
+	{"BlindSpot.requests", "", "Indices of the requests behind it, the worst first, 10 at most.", ""},
 
 	{"Checks.kind", "", "By what: schema, regex, text or command.", "the recording does not say"},
 	{"Checks.passed", "requests", "Ok answers that passed.", ""},
@@ -492,6 +513,7 @@ var enums = map[string][]string{
 	"Fluidity.carry":    {"unlimited", "none"},
 	"FluidRate.variant": {"decode", "first_token"},
 	"Verdict.verdict":   {"met", "missed", "open"},
+	"BlindSpot.code":    metrics.BlindSpotCodes(),
 	"MLPerf.scenario":   {"single-stream", "multi-stream", "server", "offline", "interactive"},
 	"MLPerf.verdict":    {"VALID", "INVALID"},
 

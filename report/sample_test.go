@@ -113,7 +113,9 @@ func sample(name string, freezes bool) *metrics.Result {
 			TokensPerEvent:    dist("tokens", "", 10, spread(11_000, 1, 4)...),
 			OutputTokens:      dist("tokens", "", 10, spread(588, 60, 120)...),
 		},
-		Stalls: &metrics.Stalls{PaceNs: 166_666_667, RequestsWithAny: stalled, Share: float64(stalled) / 588},
+		Stalls:  &metrics.Stalls{PaceNs: 166_666_667, RequestsWithAny: stalled, Share: float64(stalled) / 588},
+		Freezes: &metrics.Freezes{OverNs: 1e9, Answers: 588},
+		Worst:   map[string][]int64{"wait": {5, 3}},
 		Throughput: metrics.Throughput{
 			RequestsPerS: ptr(3.92), OutputTokensPerSFinished: ptr(352.8),
 			OutputTokensPerSArrived: ptr(353.1), InputTokensPerS: ptr(2007.0),
@@ -134,7 +136,7 @@ func sample(name string, freezes bool) *metrics.Result {
 			{Objective: "ttft<=500ms @p90", Verdict: "met", Value: ptr(292e6), Low: ptr(280e6), High: ptr(301e6), Unit: "ns", Status: "assumed"},
 			{Objective: "tbt<=50ms @p99", Verdict: "met", Value: ptr(tail), Low: ptr(tail * 0.95), High: ptr(tail * 1.05), Unit: "ns", WithoutIt: 2, Status: "assumed"},
 		},
-		SameEventShare: ptr(0.031), SameReadShare: ptr(0.12),
+		SameEventShare: ptr(0.031), SameReadShare: ptr(0.12), TogetherShare: ptr(0.034),
 		Health: metrics.Health{
 			ExactShare: ptr(0.9996), BoundWidth: dist("ns", "lower", 0, spread(500, 20e3, 90e3)...),
 			ReadLag: dist("ns", "lower", 0, spread(5000, 2e3, 60e3)...), CPUMax: ptr(0.21), GCPauseMax: ptr(int64(180_000)),
@@ -154,6 +156,12 @@ func sample(name string, freezes bool) *metrics.Result {
 	if freezes {
 		r.Metrics.StallPosition = dist("tokens", "", 0, spread(288, 40, 60)...)
 		r.SLO[1].Verdict = "missed"
+		r.Freezes.RequestsWithAny, r.Freezes.Share, r.Freezes.LongestNs = 144, 144./588, ptr(int64(1500*ms))
+		r.BlindSpots = []metrics.BlindSpot{{
+			Code: metrics.StallHidden, Text: "TPOT is 20.6 ms at the median; yet 24 % of readers (144 of 588) saw a freeze over 1 s, the longest of 1.5 s",
+			Figures: map[string]float64{"tpot_p50_ns": 20.6 * ms, "share_frozen": 144. / 588}, Requests: []int64{17, 4, 230, 231, 99, 8},
+		}}
+		r.Worst["freeze"] = r.BlindSpots[0].Requests
 		r.FluidRate[0] = metrics.FluidRate{Variant: "decode", GapNs: ptr(int64(310 * ms)), TokensPS: ptr(1e9 / (310 * ms)), Share: 0.99, Index: 0.9, Feasible: true}
 		r.Rates.Fluid = ptr(1e9 / (310 * ms))
 	}

@@ -22,6 +22,7 @@ func single(r *metrics.Result) *page {
 	p.add(mlperf(r.MLPerf))
 	p.add(targets(r))
 	p.add(outcomes(r))
+	p.add(blindSpots(r))
 
 	times, freezes, speeds := namedOf(&r.Metrics, timing), namedOf(&r.Metrics, freezing), namedOf(&r.Metrics, speed)
 	p.add(block{

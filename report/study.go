@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"fermata/compare"
 	"fermata/internal/schema"
 	"fermata/internal/term"
 	"fermata/metrics"
@@ -26,6 +27,8 @@ type Study struct {
 	Points []StudyPoint `json:"points"`
 	Claims []Claim      `json:"claims"`
 	Caveat string       `json:"caveat,omitempty"`
+
+	BlindSpots []compare.BlindSpot `json:"blind_spots"`
 }
 
 // A StudyPoint is one system under one load, with all its seeds.
@@ -138,12 +141,14 @@ var studyTypes = map[string]string{
 	"Setting":    "A key of the spec with its value.",
 	"StudyValue": "A statistic over the seeds of a point.",
 	"StudyRun":   "A statistic of one run.",
+	"BlindSpot":  blindSpotMeaning,
 	"Claim":      "Something that the study was to show.",
 }
 
 var studyKeys = map[string]string{
 	"Study.schema":        "Name and version of this format. Keys may be added under the same version; meanings never change.",
 	"Study.caveat":        "What a reader must know of all the claims. Absent where nothing was said.",
+	"Study.blind_spots":   "Between the first system and each further one at the same point of the grid.",
 	"StudyPoint.name":     "Of the system in the study. Absent of a grid over one spec.",
 	"StudyPoint.settings": "Where the point stands in the grid.",
 	"StudyPoint.seeds":    "One run each.",
@@ -161,7 +166,10 @@ var studyKeys = map[string]string{
 	"Claim.unit":          "Of the value; 1 for a ratio.",
 }
 
-var studyOptions = schema.Options{ID: "urn:fermata:study:1", Title: "What Fermata's simulator says of several systems", Types: studyTypes, Keys: studyKeys}
+var studyOptions = schema.Options{
+	ID: "urn:fermata:study:1", Title: "What Fermata's simulator says of several systems", Types: studyTypes, Keys: withBlindSpots(studyKeys),
+	Enum: map[string][]string{"BlindSpot.code": metrics.BlindSpotCodes()},
+}
 
 // StudyFormats are the formats of WriteStudy.
 func StudyFormats() []string { return SelftestFormats() }
@@ -209,6 +217,7 @@ func (s *Study) page() *page {
 	}
 	p.add(s.table())
 	p.add(s.claims())
+	p.add(s.blindSpots())
 	if s.Caveat != "" {
 		p.add(block{title: "Caveat", notes: []string{term.Plain(s.Caveat)}})
 	}
@@ -221,6 +230,9 @@ func (s *Study) verdictText() string {
 		runs += len(p.Seeds)
 	}
 	text := fmt.Sprintf("%s: simulated, %s runs", term.Plain(orText(s.Title, "grid")), term.Count(int64(runs)))
+	if n := len(s.BlindSpots); n > 0 {
+		text += fmt.Sprintf(", %d blind spots", n)
+	}
 	if len(s.Claims) == 0 {
 		return text
 	}

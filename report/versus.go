@@ -76,6 +76,7 @@ func versus(c *compare.Comparison) *page {
 		}
 		run := c.Systems[i].Name
 		p.add(entriesBlock(of("Differences"), c, run, names[0], names[i]))
+		p.add(versusBlindSpots(of(blindSpotsTitle), c, run, names))
 		p.add(shiftsBlock(of("Who moved, request by request"), c, run))
 		p.add(pairingBlock(of("Requests in both"), c, run, names[0], names[i]))
 	}

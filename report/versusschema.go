@@ -1,14 +1,18 @@
 package report
 
 import (
+	"maps"
+
 	"fermata/compare"
 	"fermata/internal/schema"
+	"fermata/metrics"
 )
 
 var comparisonTypes = map[string]string{
 	"Comparison": "What differs between systems that were offered the same load, and how sure that is.",
 	"Tool":       "What made the document.",
 	"Warning":    "What a careful reader must know.",
+	"BlindSpot":  blindSpotMeaning,
 	"Side":       "A system with its runs. The others are compared with the first.",
 	"Entry":      "One statistic of a further system (b) beside the first (a). Values, difference, interval and mde are in the entry's unit; times are ns.",
 	"Ratio":      "The same as shares of a: 0.02 is 2 % more.",
@@ -22,6 +26,7 @@ var comparisonKeys = map[string]string{
 	"Comparison.metrics":         "What was asked, for each further system: one family of questions, whose p values are adjusted together.",
 	"Comparison.shifts":          "Who got worse, by prompt length and by place in the run.",
 	"Comparison.refused":         "Why nothing is compared (exit code 4); empty otherwise.",
+	"Comparison.blind_spots":     "Those that at least half of the pairs of runs show.",
 	"Side.name":                  "What it is called in run of other lists.",
 	"Side.target":                "Of its first run. Absent where unknown.",
 	"Side.model":                 "Of its first run. Absent where none was named.",
@@ -73,10 +78,31 @@ var comparisonKeys = map[string]string{
 	"Warning.help":               "What to do. Absent where nothing can be said.",
 }
 
+const blindSpotMeaning = "A case in which one metric hides what another shows, by docs/blindspots.md, between two systems: of the first one, or of a further one beside it. It says what was recorded."
+
+var blindSpotKeys = map[string]string{
+	"BlindSpot.run":      "System whose readers bear what is hidden.",
+	"BlindSpot.against":  "The system beside it.",
+	"BlindSpot.pairs":    "Pairs of runs that show it.",
+	"BlindSpot.of":       "Pairs of runs.",
+	"BlindSpot.text":     "What is hidden, in words with figures, of the first pair that shows it.",
+	"BlindSpot.figures":  "Of the same, by name; times in ns, shares of 1.",
+	"BlindSpot.requests": "Indices of the requests behind it, the worst first, 10 at most.",
+}
+
+// withBlindSpots are the descriptions of a document's keys with those of blind
+// spots between systems.
+func withBlindSpots(keys map[string]string) map[string]string {
+	all := maps.Clone(keys)
+	maps.Copy(all, blindSpotKeys)
+	return all
+}
+
 var comparisonOptions = schema.Options{
 	ID: "urn:fermata:compare:1", Title: "What differs between runs, by fermata compare",
-	Types: comparisonTypes, Keys: comparisonKeys,
+	Types: comparisonTypes, Keys: withBlindSpots(comparisonKeys),
 	Enum: map[string][]string{
+		"BlindSpot.code":    metrics.BlindSpotCodes(),
 		"Comparison.schema": {compare.Schema}, "Entry.better": {"a", "b", ""},
 		"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Bursts, compare.Absent},
 		"Entry.method": {compare.PairedRuns, compare.PairedBatches, compare.Runs, compare.Batches},

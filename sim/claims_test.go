@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,14 @@ func TestNormalizedLatencyHidesTheWait(t *testing.T) {
 	if difference := a - b; difference < 50e6 || difference > 300e6 {
 		t.Errorf("normalized latency p50 %.0f and %.0f ms", a/1e6, b/1e6)
 	}
+	found := metrics.Beside(first, free, "stall-free")
+	i := slices.IndexFunc(found, func(s metrics.BlindSpot) bool { return s.Code == metrics.WaitHidden })
+	if i < 0 || !strings.Contains(found[i].Text, "57 % of requests waited over 25 s before anything was computed for them, against 0 % of those of stall-free") {
+		t.Errorf("nobody finds it: %+v", found)
+	}
+	if back := metrics.Beside(free, first, "prefill-first"); len(back) > 0 {
+		t.Errorf("stall-free has blind spots of its own: %+v", back)
+	}
 	t.Logf("over 25 s: %.3f and %.3f; normalized latency p50 %.0f and %.0f ms; longest wait %.1f and %.1f s",
 		over(t, first.Metrics.SchedulingDelay, 25*time.Second), over(t, free.Metrics.SchedulingDelay, 25*time.Second), a/1e6, b/1e6,
 		*first.Metrics.ServerQueue.Max/1e9, *free.Metrics.ServerQueue.Max/1e9)
@@ -137,6 +146,18 @@ func TestGapPercentilesCross(t *testing.T) {
 	prompts := 0
 	for _, c := range longest.Culprits {
 		prompts += requests[c].Prompt
+	}
+	found := metrics.Beside(first, free, "stall-free")
+	codes := map[string]bool{}
+	for _, s := range found {
+		codes[s.Code] = true
+		i := slices.IndexFunc(firstRecords, func(r *sim.Record) bool { return r.Request.Index == s.Requests[0] })
+		if g, _ := firstRecords[i].Longest(); s.Code != metrics.WaitHidden && g.Ns != longest.Ns {
+			t.Errorf("%s names request %d first, which was silent for %d ns at most; the longest are %d", s.Code, s.Requests[0], g.Ns, longest.Ns)
+		}
+	}
+	if !codes[metrics.StallHidden] || !codes[metrics.P95Inverts] || codes[metrics.P99Inverts] {
+		t.Errorf("it finds %v", codes)
 	}
 	t.Logf("p50 %.1f and %.1f, p98 %.0f and %.0f, p99 %.0f and %.0f ms; a silence of %.2f s: %d prefill iterations, %d prompts, %d tokens",
 		rank(a, .5)/1e6, rank(b, .5)/1e6, rank(a, .98)/1e6, rank(b, .98)/1e6, rank(a, .99)/1e6, rank(b, .99)/1e6,

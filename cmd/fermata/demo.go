@@ -18,8 +18,8 @@ func newDemo(s streams) *cobra.Command {
 the clock: Yi-34B on two H100 under two schedulers. Their medians of TBT and of
 normalized latency agree, and by p95 of TBT prefill-first even looks better; it
 lets its readers wait for nine seconds in the middle of an answer, stall-free
-never for a fifth of a second. The report shows which metrics saw it. It takes
-half a minute.`,
+never for a fifth of a second. The report names the blind spots: which
+metric hides what another shows. It takes half a minute.`,
 		Args: takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the two recordings (default runs/TIME-demo)")
@@ -65,5 +65,6 @@ func (s streams) demo(format string, runs []*experiment.Done) error {
 	for i, r := range runs {
 		results[i] = r.Result
 	}
+	metrics.Contrasts(results)
 	return s.report(format, results)
 }

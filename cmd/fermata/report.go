@@ -50,6 +50,7 @@ measurement cannot carry the claim.`,
 			}
 			results = append(results, r)
 		}
+		metrics.Contrasts(results)
 		if err := s.report(format, results); err != nil {
 			return err
 		}
