@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"fermata/check"
 	"fermata/internal/conf"
 	"fermata/load"
 	"fermata/metrics"
@@ -47,79 +46,42 @@ type Done struct {
 // recorded could not be finished; it then says what to do.
 func Run(ctx context.Context, s *spec.Run, o Options) (*Done, error) {
 	o.fill()
-	all, err := newTargets(s, o)
+	r, err := ready(ctx, s, o, open)
 	if err != nil {
 		return nil, err
 	}
-	if err := chooseTransport(s, all); err != nil {
-		return nil, err
-	}
-	prompts, arrivals, err := open(s)
-	if err != nil {
-		return nil, err
-	}
-	defer holdMemory()()
-	for _, note := range append(prompts.Notes(), converseNotes(s, prompts)...) {
-		o.Say("%s", note)
-	}
-	if err := give(all, s, prompts); err != nil {
-		return nil, err
-	}
-	if _, err := folder(o.Out, s.Name); err != nil {
-		return nil, err // before the server is asked anything
-	}
-	if short := limits(wire.MachineLimits()).shortage(demandOf(s, arrivals)); short != "" {
-		o.Say("%s", short)
-	}
-	right, err := check.Open(ctx, s.Check)
-	if ctx.Err() != nil {
-		return nil, ErrInterrupted
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := priced(s, all, false); err != nil { // before anything costs
-		return nil, err
-	}
+	defer r.done()
 	if !o.Quick {
-		if err := prepareAll(ctx, o.Stop, all); err != nil {
-			return nil, err
-		}
-		if err := probeSaturation(ctx, o.Stop, s, all[0]); err != nil {
+		if err := probeSaturation(ctx, o.Stop, s, r.all[0]); err != nil {
 			return nil, err
 		}
 	}
-	dir, err := folder(o.Out, s.Name)
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	end, err := r.record(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the run's folder: %w", err)
-	}
-	figures := newScrape(ctx, s, all, o)
-	end, err := record(ctx, dir, s, all, arrivals, right, figures, o)
-	if err != nil {
-		return nil, err
-	}
-	if n := prompts.Rounds(end.Reached); n > 0 {
+	if n := r.prompts.Rounds(end.Reached); n > 0 {
 		o.Say("the data set was started over %d times: its prompts were asked again", n)
 	}
 	if end.Closed {
 		o.Say("%s", end.Why)
 	} else if end.Interrupted == "" {
-		want, _ := arrivals.MeasuredTotal()
-		if why := tooFew(s, end.Live.MeasuredDone, max(want, s.Schedule.Requests), prompts.Conversing()); why != "" {
+		want, _ := r.arrivals.MeasuredTotal()
+		if why := tooFew(s, end.Live.MeasuredDone, max(want, s.Schedule.Requests), r.prompts.Conversing()); why != "" {
 			o.Say("%s", why)
 		}
 	}
-	result, err := Judge(dir, nil, o.Version)
+	result, err := Judge(r.dir, nil, o.Version)
 	if err != nil {
 		return nil, err
 	}
-	if err := writeResult(dir, result); err != nil {
+	if err := writeResult(r.dir, result); err != nil {
 		return nil, err
 	}
-	return &Done{Dir: dir, Result: result, End: end}, nil
+	return &Done{Dir: r.dir, Result: result, End: end}, nil
 }
 
 func (o *Options) fill() {
@@ -252,86 +214,6 @@ func (t *target) prepare(ctx context.Context, prompts *workload.Workload) error 
 		return t.calibrate(ctx, tr, clock, prompts, words, first)
 	}
 	return nil
-}
-
-// record runs the load and finishes its recording.
-func record(ctx context.Context, dir string, s *spec.Run, all []*target, arrivals *schedule.Schedule, right *check.Checker, figures *scrape, o Options) (load.End, error) {
-	route, whom, err := settle(s, all)
-	if err != nil {
-		return load.End{}, err
-	}
-	scale, err := timeScale(s, all)
-	if err != nil {
-		return load.End{}, err
-	}
-	keepPrices(s)
-	meta := recording.Meta{
-		RunYAML: string(s.YAML()), Tool: "fermata " + o.Version, TimeScale: scale, Labels: labelsOf(s, all),
-	}
-	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(meta.RunYAML), 0o644); err != nil {
-		return load.End{}, fmt.Errorf("writing the run file: %w", err)
-	}
-	rec, err := recording.Create(dir, meta)
-	if err != nil {
-		return load.End{}, err
-	}
-	plan := Plan{Duration: s.Schedule.Duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users(), MaxCost: s.Load.MaxCost, Currency: s.Prices.Currency}
-	plan.Measured, _ = arrivals.MeasuredTotal()
-	plan.warmupRequests, plan.warmupNs = arrivals.WarmupEnd()
-	budget, err := budgetOf(s, all, whom)
-	if err != nil {
-		return load.End{}, err
-	}
-	job := load.Job{
-		Budget:  budget,
-		Options: s.Load, Schedule: arrivals, Record: rec, Targets: whom, Route: route,
-		Transport: all[0].choice.New,
-		KeepText:  s.Record.KeepText, Secrets: all[0].secrets,
-		SlowNs: int64(s.Judging.Slow), Seed: s.Seed, TimeScale: scale,
-		Started: func(c wire.Clock) {
-			meta.ZeroWallNs = recording.Some(c.ZeroWallNs())
-			_ = rec.SetMeta(meta) // a recorder that fails fails the run at its first request
-			figures.start(c)
-		},
-	}
-	if right != nil {
-		job.Check = right.Answer
-	}
-	judge, err := s.Judge()
-	if err != nil {
-		return load.End{}, err
-	}
-	if len(judge.Aims) > 0 {
-		if job.Enough, err = metrics.NewWatch(judge.Aims, judge); err != nil {
-			return load.End{}, err
-		}
-	}
-	if o.Live != nil {
-		job.Live = func(l load.Live) {
-			l.TimeNs = int64(float64(l.TimeNs) * scale)
-			o.Live(l, plan)
-		}
-	}
-	if figures != nil {
-		job.Sampled = figures.sampled
-	}
-	end, err := load.Run(ctx, o.Stop, job)
-	figures.stop()
-	if err == nil {
-		err = promptsErr(all)
-	}
-	if err != nil {
-		return end, unfinished(dir, errors.Join(err, rec.Abandon()))
-	}
-	meta.WindowStart, meta.WindowEnd = recording.Some(end.WindowStart), recording.Some(end.WindowEnd)
-	meta.WindowWhy, meta.Interrupted = end.Why, end.Interrupted
-	if meta.DataSet, err = datasetFacts(all[0].prompts, all[0].prompts.Rounds(end.Reached)); err != nil {
-		return end, unfinished(dir, err)
-	}
-	if err := errors.Join(rec.SetMeta(meta), rec.Close()); err != nil {
-		return end, unfinished(dir, err)
-	}
-	return end, nil
 }
 
 // unfinished says how to save what was recorded.

@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +37,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 		users = min(users, most)
 	}
 	t.say("probing saturation: up to %d requests, %d at a time, for at most %s, before the run and not recorded", burstRequests, users, burstTime)
-	ctx, cancel := context.WithTimeout(ctx, burstTime)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	halted := make(chan struct{})
 	defer close(halted)
@@ -46,7 +48,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 		case <-halted:
 		}
 	}()
-	ends, asked, err := t.burst(ctx, users)
+	answers, err := t.burst(ctx, burstRequests, users, burstTime)
 	select {
 	case <-stop:
 		return ErrInterrupted
@@ -55,12 +57,13 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 	if err != nil {
 		return err
 	}
+	ends := wholeEnds(answers)
 	rps, ok := capacity.ServedRate(ends)
 	if scale := max(t.scale, s.Load.TimeScale); scale > 0 {
 		rps /= scale
 	}
 	if !ok {
-		t.say("%d of %d requests of the probe were answered: too few to know the saturation, so intervals rest on what the run itself shows", len(ends), asked)
+		t.say("%d of %d requests of the probe were answered: too few to know the saturation, so intervals rest on what the run itself shows", len(ends), len(answers))
 		return nil
 	}
 	s.Judging.Saturation = rps
@@ -68,22 +71,24 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 	return nil
 }
 
-// burst asks with so many users who never think, and gives when answers ended, in
-// ns, in any order.
-func (t *target) burst(ctx context.Context, users int) (ends []int64, asked int, err error) {
+// burst asks n times with so many users who never think, and gives what became of
+// those that were sent. What has not ended by the limit is cut.
+func (t *target) burst(ctx context.Context, n, users int, limit time.Duration) ([]recording.Trace, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	d, err := t.dialect()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	clock := wire.NewClock()
 	tr := t.choice.New(clock)
 	defer tr.Close()
 	p := load.Probe{
 		Dialect: d, Transport: tr, Clock: clock, URL: t.url, Header: t.headerFor("saturation"),
-		Timeout: min(t.spec.Load.Timeout, burstTime), Secrets: t.secrets,
+		Timeout: min(t.spec.Load.Timeout, limit), Secrets: t.secrets,
 	}
-	requests := make([]workload.Request, 0, burstRequests)
-	for i := range int64(burstRequests) {
+	requests := make([]workload.Request, 0, n)
+	for i := range int64(n) {
 		q, ok := t.prompts.At(burstFrom+i, 0, 0)
 		if !ok {
 			break // a data set that is played once; Err tells of one that cannot be read
@@ -91,7 +96,7 @@ func (t *target) burst(ctx context.Context, users int) (ends []int64, asked int,
 		requests = append(requests, q)
 	}
 	if err := t.prompts.Err(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	traces, errs := make([]recording.Trace, len(requests)), make([]error, len(requests))
 	var next atomic.Int64
@@ -104,16 +109,15 @@ func (t *target) burst(ctx context.Context, users int) (ends []int64, asked int,
 		})
 	}
 	all.Wait()
+	return slices.DeleteFunc(traces, func(t recording.Trace) bool { return t.Outcome == "" }), errors.Join(errs...)
+}
+
+// wholeEnds are when those with a whole answer ended.
+func wholeEnds(traces []recording.Trace) (ends []int64) {
 	for i := range traces {
-		if errs[i] != nil {
-			return nil, 0, errs[i]
-		}
-		if traces[i].Outcome != "" {
-			asked++
-		}
 		if traces[i].Outcome == recording.OK {
 			ends = append(ends, traces[i].End.V)
 		}
 	}
-	return ends, asked, nil
+	return ends
 }

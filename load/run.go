@@ -51,7 +51,7 @@ type Job struct {
 	Budget    Budget   // of money; targets have the prices
 	Enough    Enough   // ends the measured phase early; nil for never
 	Witness   Witness  // of every request; may be nil
-	Patience  int64    // ns from the due time without a token after which the witness is told; 0: never
+	Patience  int64    // ns on the run's clock, from the due time on without a token, after which the witness is told; 0: never
 	Seed      uint64   // of waits before retries
 	TimeScale float64  // simulated seconds a second, of the server's time and of all times in Options and Schedule; 0 means 1
 	SlowNs    int64    // answers that take longer are slow; 0: not declared

@@ -1,0 +1,424 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"fermata/capacity"
+	"fermata/cost"
+	"fermata/load"
+	"fermata/metrics"
+	"fermata/recording"
+	"fermata/schedule"
+	"fermata/spec"
+	"fermata/wire"
+	"fermata/workload"
+)
+
+// burstWait is how long a search's burst may take in all. What has not ended by then
+// is cut; the rate is read from what has.
+const burstWait = 5 * time.Minute
+
+// errPlantOver says that a server can be asked no more: the load was stopped, or what
+// may be asked or spent has been.
+var errPlantOver = errors.New("nothing more can be asked")
+
+// A serverPlant is a server under one load that is recorded from its first request to
+// its last, for a search to steer. It implements capacity.Plant. Requests that end are
+// judged by a goroutine of its own, off the timed path.
+type serverPlant struct {
+	run   *session
+	helm  *schedule.Helm
+	met   *metrics.Predicate
+	scale float64
+	clock wire.Clock
+
+	began  chan struct{} // closed at time zero
+	over   chan struct{} // closed when the load has returned; then end and err stand
+	end    load.End
+	err    error
+	judges sync.WaitGroup
+
+	poke chan struct{} // whoever steers may look again
+	news chan struct{} // the judge may
+
+	mu       sync.Mutex
+	measures bool      // what is asked from now on is what the answer rests on
+	fixed    float64   // rate at which that is asked
+	warm     int64     // requests before the first of them
+	measured int64     // of them
+	first    int64     // index of asked[0]
+	asked    []*pending // that Outcomes has not given, in the order of their due times
+	under    []*pending // that it has given and that had not ended when the last of them was due
+	fresh    []recording.Trace
+	sent     int64
+	ended    int64
+	judged   int64
+	tokens   int64
+	failure  error // of judging
+	given    []capacity.Outcome
+}
+
+// A pending is one request, with what is known of it. Times are on the run's clock.
+type pending struct {
+	capacity.Outcome
+	index    int64
+	due, end int64
+	known    bool
+	over     bool // end is known
+}
+
+// readyPlant prepares a server to be searched for what it can take under the objective.
+func readyPlant(ctx context.Context, s *spec.Run, o Options, objective metrics.Objective) (*serverPlant, error) {
+	p := &serverPlant{began: make(chan struct{}), over: make(chan struct{}), poke: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+	steer := func(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
+		prompts, err := workload.Open(s.Workload, s.Seed)
+		if err != nil {
+			return nil, nil, err
+		}
+		if prompts.Conversing() {
+			return nil, nil, errors.New("a search sets the rate of single requests, and this workload has conversations: their later turns follow answers; give single requests, or sweep the rate of conversations")
+		}
+		arrivals, helm, err := schedule.NewSteered(s.Schedule, s.Seed)
+		p.helm = helm
+		return prompts, arrivals, err
+	}
+	var err error
+	if p.run, err = ready(ctx, s, o, steer); err != nil {
+		return nil, err
+	}
+	if p.scale, err = timeScale(s, p.run.all); err == nil {
+		var judge metrics.Options
+		if judge, err = s.Judge(); err == nil {
+			p.met, err = metrics.NewPredicate(objective, judge, p.scale)
+		}
+	}
+	if err != nil {
+		p.run.done()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Burst implements capacity.Plant. It asks on connections of its own and is no part
+// of the recording.
+func (p *serverPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) {
+	users := n
+	if most := p.run.spec.Load.MaxInFlight; most > 0 {
+		users = min(users, most)
+	}
+	t := p.run.all[0]
+	answers, err := t.burst(ctx, n, users, burstWait)
+	if ctx.Err() != nil {
+		return capacity.Burst{}, ctx.Err()
+	}
+	b := capacity.Burst{Asked: len(answers), Ends: wholeEnds(answers)}
+	for i := range b.Ends {
+		b.Ends[i] = p.simulated(b.Ends[i])
+	}
+	rate, priced := rateOf(p.run.spec, t.name, t.options.Model)
+	for i := range answers {
+		a := &answers[i]
+		if turned(a) {
+			b.Turned++
+		}
+		if a.Outcome == recording.OK {
+			b.Tokens += int64(a.Output.Used.Or(0))
+		}
+		if priced == nil {
+			prompt, output, _ := load.Billed(a)
+			p.run.spent = p.run.spent.Plus(rate.Of(prompt, output))
+		}
+	}
+	return b, err
+}
+
+func turned(t *recording.Trace) bool {
+	return t.HTTPStatus == http.StatusTooManyRequests || t.HTTPStatus == http.StatusServiceUnavailable
+}
+
+// Measure says whether what is sent from now on is what the answer rests on, which
+// the recording has as its measured phase. Everything else is warm-up in it.
+func (p *serverPlant) Measure(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.measures = on
+}
+
+// Send implements capacity.Plant.
+func (p *serverPlant) Send(ctx context.Context, n int, rate float64) error {
+	if err := p.start(ctx, rate); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	want, leg := p.sent+int64(n), schedule.Leg{Requests: int64(n), Rate: rate, Phase: schedule.Warmup, NotBefore: p.simulated(p.clock.Now())}
+	if p.measures {
+		leg.Phase, p.fixed = schedule.Measured, rate
+	}
+	p.mu.Unlock()
+	if err := p.helm.Go(leg); err != nil {
+		return err
+	}
+	return p.await(ctx, func() bool { return p.sent >= want })
+}
+
+// start begins the load, once.
+func (p *serverPlant) start(ctx context.Context, rate float64) error {
+	select {
+	case <-p.began:
+		return nil
+	default:
+	}
+	if p.run.dir == "" {
+		if err := p.run.open(ctx); err != nil {
+			return err
+		}
+	}
+	p.run.spec.Schedule.Rate = rate
+	p.judges.Go(p.judge)
+	go func() {
+		defer close(p.over)
+		p.end, p.err = p.run.record(context.WithoutCancel(ctx), p)
+	}()
+	select {
+	case <-p.began:
+		return nil
+	case <-p.over:
+		return p.err
+	}
+}
+
+// await returns when it is so; the lock is held while that is asked.
+func (p *serverPlant) await(ctx context.Context, so func() bool) error {
+	for {
+		p.mu.Lock()
+		done, err := so(), p.failure
+		p.mu.Unlock()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-p.poke:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.over:
+			if p.err != nil {
+				return p.err
+			}
+			return errPlantOver
+		}
+	}
+}
+
+// Outcomes implements capacity.Plant.
+func (p *serverPlant) Outcomes() []capacity.Outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.given = p.given[:0]
+	for len(p.asked) > 0 && p.asked[0].known {
+		a := p.asked[0]
+		p.asked[0], p.asked = nil, p.asked[1:]
+		p.first++
+		still := p.under[:0]
+		for _, b := range p.under {
+			if !b.over || b.end > a.due {
+				still = append(still, b)
+			}
+		}
+		clear(p.under[len(still):])
+		a.Ahead = len(still)
+		p.under = append(still, a)
+		p.given = append(p.given, a.Outcome)
+	}
+	return p.given
+}
+
+// Drain implements capacity.Plant.
+func (p *serverPlant) Drain(ctx context.Context) error {
+	return p.await(ctx, func() bool { return p.judged == p.sent })
+}
+
+// Now implements capacity.Plant.
+func (p *serverPlant) Now() capacity.Reading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := capacity.Reading{Sent: p.sent, Backlog: p.sent - p.ended, Tokens: p.tokens}
+	select {
+	case <-p.began:
+		r.Ns = p.simulated(p.clock.Now())
+	default:
+	}
+	return r
+}
+
+// finish ends the load, once nobody steers it any more, and gives what came of it.
+// The recording is whole then. ok is false where there was none.
+func (p *serverPlant) finish() (end load.End, ok bool, err error) {
+	defer p.run.done()
+	select {
+	case <-p.began:
+	default:
+		return load.End{}, false, nil
+	}
+	p.helm.End()
+	<-p.over
+	p.tellJudge()
+	p.judges.Wait()
+	return p.end, true, errors.Join(p.err, p.failure)
+}
+
+// simulated is a time on the run's clock in the time that is judged.
+func (p *serverPlant) simulated(ns int64) int64 { return simulated(ns, p.scale) }
+
+// started implements steersman.
+func (p *serverPlant) started(c wire.Clock) {
+	p.clock = c
+	close(p.began)
+}
+
+// patience implements steersman.
+func (p *serverPlant) patience() int64 {
+	first, _ := p.met.Patience()
+	if first == math.MaxInt64 {
+		return 0
+	}
+	return max(first, 1)
+}
+
+// settled implements steersman: the run file becomes that of the fixed rate, with
+// everything before as its warm-up.
+func (p *serverPlant) settled(s *spec.Run) (why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.measured == 0 {
+		return "the search ended before anything was measured at a fixed rate"
+	}
+	o := &s.Schedule
+	o.Rate, o.Requests, o.Duration, o.AtLeast = p.fixed, p.measured, 0, 0
+	o.Warmup, o.Drain = strconv.FormatInt(p.warm, 10), "quiet"
+	return ""
+}
+
+// Begun implements load.Witness.
+func (p *serverPlant) Begun(index, due int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent++
+	switch {
+	case p.measures:
+		p.measured++
+	case p.measured == 0:
+		p.warm++
+	}
+	p.asked = append(p.asked, &pending{Outcome: capacity.Outcome{At: p.simulated(due)}, index: index, due: due})
+	p.tellSteersman()
+}
+
+// Silent implements load.Witness: whatever comes of it, it has missed.
+func (p *serverPlant) Silent(index int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := p.at(index); a != nil {
+		a.known, a.Missed = true, true
+	}
+}
+
+// at is the request of that index, where it has not been given yet.
+func (p *serverPlant) at(index int64) *pending {
+	if i := index - p.first; i >= 0 && i < int64(len(p.asked)) {
+		return p.asked[i]
+	}
+	return nil
+}
+
+// Ended implements load.Witness.
+func (p *serverPlant) Ended(t *recording.Trace) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended++
+	p.tokens += int64(t.Output.Used.Or(0))
+	p.fresh = append(p.fresh, *t)
+	p.tellJudge()
+}
+
+func (p *serverPlant) tellJudge()     { nudge(p.news) }
+func (p *serverPlant) tellSteersman() { nudge(p.poke) }
+
+// nudge lets whoever waits look again, and does not wait for that.
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// judge judges what has ended until the load is over and nothing is left.
+func (p *serverPlant) judge() {
+	for last := false; ; {
+		p.mu.Lock()
+		fresh := p.fresh
+		p.fresh = nil
+		p.mu.Unlock()
+		for i := range fresh {
+			p.take(&fresh[i])
+		}
+		if len(fresh) > 0 {
+			p.tellSteersman()
+			continue
+		}
+		if last {
+			return
+		}
+		select {
+		case <-p.news:
+		case <-p.over:
+			last = true
+		}
+	}
+}
+
+// take notes what became of a request.
+func (p *serverPlant) take(t *recording.Trace) {
+	met, err := p.met.Met(t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judged++
+	if err != nil && p.failure == nil {
+		p.failure = err
+	}
+	a := p.at(t.Index)
+	if a == nil { // given early, as missed
+		if i := slices.IndexFunc(p.under, func(b *pending) bool { return b.index == t.Index }); i >= 0 {
+			p.under[i].over, p.under[i].end = true, t.End.Or(t.Due)
+		}
+		return
+	}
+	a.Missed = !met
+	a.At = p.simulated(t.Sent.Or(t.Due))
+	a.Failed, a.Turned = t.Outcome != recording.OK, t.Outcome != recording.OK && turned(t)
+	a.known, a.over, a.end = true, true, t.End.Or(t.Due)
+}
+
+var _ interface {
+	capacity.Plant
+	steersman
+} = (*serverPlant)(nil)
+
+// spentBefore is what a session's budget has left, after what it cost before.
+func spentBefore(b load.Budget, spent cost.Amount) load.Budget {
+	if b.Most == nil {
+		return b
+	}
+	left := b.Most.Minus(spent)
+	if left.Cmp(cost.Amount{}) < 0 {
+		left = cost.Amount{}
+	}
+	b.Most = &left
+	return b
+}
