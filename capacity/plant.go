@@ -41,6 +41,13 @@ type Plant interface {
 	Now() Reading
 }
 
+// A Measurer is a plant that keeps apart the requests that the answer rests on: those
+// sent at the fixed rate, after its warm-up.
+type Measurer interface {
+	// Measure says whether they are what Send asks for from now on.
+	Measure(on bool)
+}
+
 // An Outcome is what became of one request.
 type Outcome struct {
 	At     int64 // ns on the plant's clock: when it was asked, which is when it was due unless the asker was late

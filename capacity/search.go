@@ -322,7 +322,10 @@ func (s *search) hold(ctx context.Context) error {
 	_, warm := s.opt.warmups()
 	s.skip = warm
 	at := s.plant.Now()
-	for left := warm + s.opt.Budget().Fixed - f.Requests; left > 0; left -= block {
+	rest := s.opt.Budget().Fixed - f.Requests
+	defer s.measure(false)
+	for left := warm + rest; left > 0; left -= block {
+		s.measure(left <= rest)
 		_, err := s.send(ctx, min(left, block), math.Exp(f.LnRPS))
 		f.SpanNs += s.plant.Now().Ns - at.Ns
 		at = f.meter(s.plant, at)
@@ -343,6 +346,12 @@ func (s *search) hold(ctx context.Context) error {
 	f.take(s.collect())
 	f.meter(s.plant, at)
 	return s.alive(ctx)
+}
+
+func (s *search) measure(on bool) {
+	if p, ok := s.plant.(Measurer); ok {
+		p.Measure(on)
+	}
 }
 
 // meter counts what was sent and what came since a reading.

@@ -48,21 +48,22 @@ type serverPlant struct {
 	poke chan struct{} // whoever steers may look again
 	news chan struct{} // the judge may
 
-	mu       sync.Mutex
-	measures bool      // what is asked from now on is what the answer rests on
-	fixed    float64   // rate at which that is asked
-	warm     int64     // requests before the first of them
-	measured int64     // of them
-	first    int64     // index of asked[0]
-	asked    []*pending // that Outcomes has not given, in the order of their due times
-	under    []*pending // that it has given and that had not ended when the last of them was due
-	fresh    []recording.Trace
-	sent     int64
-	ended    int64
-	judged   int64
-	tokens   int64
-	failure  error // of judging
-	given    []capacity.Outcome
+	mu        sync.Mutex
+	measures  bool       // what is asked from now on is what the answer rests on
+	fixed     float64    // rate at which that is asked
+	warm      int64      // requests before the first of them
+	measured  int64      // of them
+	first     int64      // index of asked[0]
+	asked     []*pending // that Outcomes has not given, in the order of their due times
+	under     []*pending // that it has given and that had not ended when the last of them was due
+	fresh     []recording.Trace
+	sent      int64
+	ended     int64
+	judged    int64
+	tokens    int64
+	withdrawn int64 // that were given as met and ended otherwise
+	failure   error // of judging
+	given     []capacity.Outcome
 }
 
 // A pending is one request, with what is known of it. Times are on the run's clock.
@@ -248,7 +249,7 @@ func (p *serverPlant) Drain(ctx context.Context) error {
 func (p *serverPlant) Now() capacity.Reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := capacity.Reading{Sent: p.sent, Backlog: p.sent - p.ended, Tokens: p.tokens}
+	r := capacity.Reading{Sent: p.sent, Backlog: p.sent - p.ended, Tokens: p.tokens, Withdrawn: p.withdrawn}
 	select {
 	case <-p.began:
 		r.Ns = p.simulated(p.clock.Now())
@@ -329,6 +330,19 @@ func (p *serverPlant) Silent(index int64) {
 	}
 }
 
+// First implements load.Witness.
+func (p *serverPlant) First(index, ns int64) {
+	met, decided := p.met.MetFirst(ns)
+	if !decided {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := p.at(index); a != nil {
+		a.known, a.Missed = true, !met
+	}
+}
+
 // at is the request of that index, where it has not been given yet.
 func (p *serverPlant) at(index int64) *pending {
 	if i := index - p.first; i >= 0 && i < int64(len(p.asked)) {
@@ -393,9 +407,13 @@ func (p *serverPlant) take(t *recording.Trace) {
 		p.failure = err
 	}
 	a := p.at(t.Index)
-	if a == nil { // given early, as missed
+	if a == nil { // given early
 		if i := slices.IndexFunc(p.under, func(b *pending) bool { return b.index == t.Index }); i >= 0 {
-			p.under[i].over, p.under[i].end = true, t.End.Or(t.Due)
+			b := p.under[i]
+			b.over, b.end = true, t.End.Or(t.Due)
+			if !b.Missed && !met {
+				p.withdrawn++
+			}
 		}
 		return
 	}

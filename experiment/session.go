@@ -30,7 +30,7 @@ type session struct {
 	figures  *scrape
 	options  Options
 	spent    cost.Amount // before the recording
-	done     func() // gives back what was held
+	done     func()      // gives back what was held
 }
 
 // ready makes a session of a run whose workload and schedule open opens.
@@ -212,4 +212,3 @@ func writeRunFile(dir string, s *spec.Run) (string, error) {
 	}
 	return text, nil
 }
-

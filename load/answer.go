@@ -66,7 +66,8 @@ type answer struct {
 
 // What the watch over silent streams looks at from its own goroutine.
 type watched struct {
-	token  atomic.Int64 // time of the last token; 0 before the first
+	first  atomic.Int64 // time of the first token; 0 before
+	token  atomic.Int64 // of the last; 0 before the first
 	finish atomic.Int64 // time of the finish reason; 0 before
 	done   atomic.Int64 // time of the end marker; 0 before
 }
@@ -172,6 +173,9 @@ func (a *answer) arrive(tok dialect.Token, at wire.Stamp) {
 	}
 	a.last = at.At
 	a.watch.token.Store(at.At)
+	if t.Len() == 0 {
+		a.watch.first.Store(at.At)
+	}
 	a.tally.token(t, tok, at.At)
 	t.DeltaNs = append(t.DeltaNs, at.At-prev)
 	t.Read = append(t.Read, at.Read)

@@ -25,7 +25,7 @@ type flight struct {
 	call    wire.Call         // guarded by run.mu; nil until it is under way
 	worst   cost.Amount       // that it may cost, set aside
 	paid    bool              // that was settled
-	silent  bool              // for longer than anyone waits; the watch's
+	told    bool              // the witness, of its first token or that there is none; the watch's
 	over    func(*flight)     // told when it has ended
 }
 

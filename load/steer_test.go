@@ -16,6 +16,7 @@ type diary struct {
 	mu     sync.Mutex
 	begun  []int64
 	silent []int64
+	first  map[int64]int64
 	ended  map[int64]recording.Outcome
 	tell   chan int64 // index of each that has begun; nil for nobody
 }
@@ -33,6 +34,15 @@ func (d *diary) Silent(index int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.silent = append(d.silent, index)
+}
+
+func (d *diary) First(index, ns int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.first == nil {
+		d.first = map[int64]int64{}
+	}
+	d.first[index] = ns
 }
 
 func (d *diary) Ended(t *recording.Trace) {
@@ -190,6 +200,29 @@ func TestWitnessOfSilence(t *testing.T) {
 	slices.Sort(d.silent)
 	if early != 5 || !slices.Equal(d.silent, []int64{0, 1, 2, 3, 4}) || len(d.ended) != 5 {
 		t.Errorf("%d before the first had ended, silent %v, ended %v", early, d.silent, d.ended)
+	}
+}
+
+// The first token is told of while the answer goes on, with the time that the
+// recording has.
+func TestWitnessOfFirstTokens(t *testing.T) {
+	t.Parallel()
+	url, _ := scripted(t, "{ttft: 30ms, gap: 150ms}")
+	j, h := steeredJob(t, url)
+	d := &diary{}
+	j.Witness, j.Patience = d, 2000*ms
+	if err := h.Go(schedule.Leg{Requests: 5, Rate: 1000, Phase: schedule.Measured}); err != nil {
+		t.Fatal(err)
+	}
+	h.End()
+	_, r := offer(t, j)
+	if len(d.first) != 5 || len(d.silent) > 0 {
+		t.Errorf("told of %d, silent %v", len(d.first), d.silent)
+	}
+	for _, tr := range r.traces {
+		if d.first[tr.Index] != tr.DeltaNs[0] {
+			t.Errorf("request %d: %d ns, %d recorded", tr.Index, d.first[tr.Index], tr.DeltaNs[0])
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func (r *run) watch(over <-chan struct{}) {
 	silence := int64(r.times.length(cmp.Or(r.Options.SilenceTimeout, time.Minute)))
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	var silent []int64 // for too long, since the last look
+	var seen []sight // since the last look
 	for {
 		select {
 		case <-over:
@@ -26,15 +26,15 @@ func (r *run) watch(over <-chan struct{}) {
 		case <-tick.C:
 		}
 		now := r.clock.Now()
-		silent = silent[:0]
+		seen = seen[:0]
 		r.mu.Lock()
 		for f := range r.inFlight {
 			w := &f.watch
 			if f.call == nil {
 				continue
 			}
-			if r.impatient(f, now) {
-				silent = append(silent, f.trace.Index)
+			if s, ok := r.see(f, now); ok {
+				seen = append(seen, s)
 			}
 			since := func(at int64, limit int64) bool { return at != 0 && now-at > limit }
 			switch {
@@ -47,9 +47,7 @@ func (r *run) watch(over <-chan struct{}) {
 			}
 		}
 		r.mu.Unlock()
-		for _, index := range silent {
-			r.Witness.Silent(index)
-		}
+		r.show(seen)
 	}
 }
 
