@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"fermata/internal/stats"
+	"fermata/metrics"
 )
 
 // Schema is that of Result.
@@ -22,20 +23,20 @@ type Result struct {
 	Ending        Ending    `json:"ending"`   // the same for programs
 	Search        []Step    `json:"search"`
 
-	Method     string    `json:"method"`
-	Allowed    float64   `json:"allowed"`
-	Precision  float64   `json:"precision"`
-	Rough      bool      `json:"rough,omitempty"`
-	Saturated  bool      `json:"saturation_limited,omitempty"` // capacity is .97 of saturation or more
-	Probe      *Probe    `json:"probe,omitempty"`
-	Held       *Held     `json:"held,omitempty"`
-	Budget     Budget    `json:"budget"`
-	DurationNs int64     `json:"duration_ns"`
-	Failed     int64     `json:"failed,omitempty"`
-	Turned     int64     `json:"turned_away,omitempty"`
-	Seed       *uint64   `json:"seed,omitempty"`
-	Target     string    `json:"target,omitempty"` // the server, or what was simulated
-	Warnings   []Warning `json:"warnings"`
+	Method     string            `json:"method"`
+	Allowed    float64           `json:"allowed"`
+	Precision  float64           `json:"precision"`
+	Rough      bool              `json:"rough,omitempty"`
+	Saturated  bool              `json:"saturation_limited,omitempty"` // capacity is .97 of saturation or more
+	Probe      *Probe            `json:"probe,omitempty"`
+	Held       *Held             `json:"held,omitempty"`
+	Budget     Budget            `json:"budget"`
+	DurationNs int64             `json:"duration_ns"`
+	Failed     int64             `json:"failed,omitempty"`
+	Turned     int64             `json:"turned_away,omitempty"`
+	Seed       *uint64           `json:"seed,omitempty"`
+	Target     string            `json:"target,omitempty"` // the server, or what was simulated
+	Warnings   []metrics.Warning `json:"warnings"`
 }
 
 // Capacity is the highest rate at which the objective holds, in requests/s, with
@@ -68,12 +69,6 @@ type Drift struct {
 	Unsteady   bool    `json:"unsteady"`
 }
 
-// A Warning limits what a result can be used for.
-type Warning struct {
-	Code string `json:"code"`
-	Text string `json:"text"`
-}
-
 const (
 	nearSaturation = .97
 	overSaturation = .05 // ln of the interval's highest end over saturation
@@ -89,7 +84,7 @@ func (o Options) Result(s *State) *Result {
 	r := &Result{
 		Schema: Schema, Method: o.Method, Allowed: o.Allowed, Precision: o.Precision, Rough: o.Rough(), Budget: o.Budget(),
 		Requests: s.Sent, DurationNs: s.BusyNs, Failed: s.Failed, Turned: s.Turned, Ending: s.Ending, Reason: s.Why,
-		Search: append([]Step{}, s.Steps...), Probe: s.Probe, Warnings: []Warning{},
+		Search: append([]Step{}, s.Steps...), Probe: s.Probe, Warnings: []metrics.Warning{},
 	}
 	if s.Probe != nil && s.Probe.RPS > 0 {
 		rps := s.Probe.RPS
@@ -102,7 +97,7 @@ func (o Options) Result(s *State) *Result {
 		o.held(r, s)
 	case s.Probe != nil && len(s.Steps) > 0 && s.Ending != AlwaysMiss && s.Ending != Unanswered:
 		r.Capacity = &Capacity{RPS: math.Exp(s.average())}
-		r.warn("no_interval", "the search ended before the run at a fixed rate that gives the interval: the rate is where it had got to")
+		r.warn("no_interval", "the search ended before the run at a fixed rate that gives the interval: the rate is where it had got to", "Search again, or go on from its state.")
 	}
 	o.guards(r, s)
 	if r.Reason == "" {
@@ -111,7 +106,9 @@ func (o Options) Result(s *State) *Result {
 	return r
 }
 
-func (r *Result) warn(code, text string) { r.Warnings = append(r.Warnings, Warning{code, text}) }
+func (r *Result) warn(code, text, help string) {
+	r.Warnings = append(r.Warnings, metrics.Warning{Code: code, Text: text, Help: help})
+}
 
 func reasonOf(r *Result) string {
 	switch {
@@ -200,7 +197,7 @@ func (o *Options) bracketed(r *Result, s *State) {
 		tokens := float64(s.Fixed.Tokens) / float64(s.Fixed.Sent) * r.Capacity.RPS
 		r.Capacity.TokensPerS = &tokens
 	}
-	r.warn("no_interval", "a bisection has no interval: each of its trials decides for good, and what it finds is too high near saturation")
+	r.warn("no_interval", "a bisection has no interval: each of its trials decides for good, and what it finds is too high near saturation", "Leave --method out for a rate with its interval.")
 }
 
 func logit(q float64) float64 { return math.Log(q) - math.Log1p(-q) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Constants of HT-RM. They were chosen on simulated servers; docs/capacity.md says
@@ -234,7 +235,15 @@ func (s *search) approach(ctx context.Context) error {
 	if _, err := s.send(ctx, warm, math.Exp(s.state.LnRPS)); err != nil {
 		return err
 	}
-	for k := len(s.state.Steps); k < blocks; k = len(s.state.Steps) {
+	for {
+		k := len(s.state.Steps) - s.state.Descent
+		if k >= blocks {
+			if s.state.met(s.opt.Allowed) {
+				return nil
+			}
+			// It never got down to rates that meet the objective: it begins from here.
+			s.state.Descent, k = len(s.state.Steps), 0
+		}
 		rate := math.Exp(s.state.LnRPS)
 		realised, err := s.send(ctx, block, rate)
 		if err != nil {
@@ -263,7 +272,11 @@ func (s *search) approach(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+}
+
+// met says whether the objective was met in any block of the search proper.
+func (s *State) met(allowed float64) bool {
+	return slices.ContainsFunc(s.Steps[s.Descent:], func(b Step) bool { return float64(b.Misses) <= allowed*float64(b.Requests) })
 }
 
 // next is ln of the next rate.
@@ -300,15 +313,16 @@ func (s *search) judge(ctx context.Context, b *Step) error {
 
 // average is Polyak and Ruppert's: the mean of ln rate without the beginning.
 func (s *State) average() float64 {
-	from := int(math.Ceil(burnIn * float64(len(s.Steps))))
-	if from >= len(s.Steps) {
+	steps := s.Steps[s.Descent:]
+	from := int(math.Ceil(burnIn * float64(len(steps))))
+	if from >= len(steps) {
 		return s.LnRPS
 	}
 	sum := s.LnRPS // what the last block led to
-	for _, b := range s.Steps[from+1:] {
+	for _, b := range steps[from+1:] {
 		sum += math.Log(b.Rate)
 	}
-	return sum / float64(len(s.Steps)-from)
+	return sum / float64(len(steps)-from)
 }
 
 // hold is the run at the rate found, which carries the interval.

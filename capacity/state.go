@@ -13,11 +13,12 @@ const (
 type State struct {
 	Phase string `json:"phase,omitempty"` // probe, search, fixed or done
 
-	Probe *Probe  `json:"probe,omitempty"`
-	Steps []Step  `json:"steps,omitempty"`  // of the search, or Bisect's trials
-	LnRPS float64 `json:"ln_rps,omitempty"` // that comes next
-	Floor int     `json:"floor,omitempty"`  // blocks in a row at the lowest rate, each of which missed
-	Fixed Fixed   `json:"fixed"`
+	Probe   *Probe  `json:"probe,omitempty"`
+	Steps   []Step  `json:"steps,omitempty"`   // of the search, or Bisect's trials
+	LnRPS   float64 `json:"ln_rps,omitempty"`  // that comes next
+	Descent int     `json:"descent,omitempty"` // steps that only led down to where the objective can be met
+	Floor   int     `json:"floor,omitempty"`   // blocks in a row at the lowest rate, each of which missed
+	Fixed   Fixed   `json:"fixed"`
 
 	Low  *float64 `json:"low,omitempty"` // of Bisect, ln of the highest rate that passed
 	High *float64 `json:"high,omitempty"`

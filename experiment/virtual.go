@@ -137,7 +137,7 @@ func (v *virtual) checkTurns() error {
 // fitting is how much of a conversation is said after q and its answer, after so
 // many tokens before; the error is that it could never be served.
 func (v *virtual) fitting(q *workload.Shape, said int32) (int32, error) {
-	r := v.request(q, said)
+	r := shapedRequest(q, said)
 	if err := v.engine.Fits(&r); err != nil {
 		return 0, &Failure{Saw: err.Error(), Help: "Nothing was run."}
 	}
@@ -146,9 +146,9 @@ func (v *virtual) fitting(q *workload.Shape, said int32) (int32, error) {
 
 const unsaidOutput = 128 // tokens of an answer that nobody gave a length
 
-// request is q as the simulated system sees it, after so many tokens of its
+// shapedRequest is q as a simulated system sees it, after so many tokens of its
 // conversation.
-func (v *virtual) request(q *workload.Shape, said int32) sim.Request {
+func shapedRequest(q *workload.Shape, said int32) sim.Request {
 	return sim.Request{
 		Index: q.ID, Prompt: int(max(1, q.PromptTokens+said)), Output: int(cmp.Or(q.OutputTokens, unsaidOutput)),
 		Session: q.Session, Turn: q.Turn, Prefix: q.Prefix, PrefixTokens: int(q.PrefixTokens),
@@ -317,7 +317,7 @@ func (v *virtual) submit(a *ask, at *schedule.Arrival) {
 		said = a.talk.tokens
 		a.talk.next++
 	}
-	r := v.request(&q, said)
+	r := shapedRequest(&q, said)
 	r.Index, r.Arrival, r.Phase = at.Index, at.Due, recording.Phase(at.Phase)
 	r.Session = cmp.Or(r.Session, at.Session)
 	if a.talk != nil && r.Session != "" {

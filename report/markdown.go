@@ -52,6 +52,9 @@ func markdownBlock(b *strings.Builder, block *block) {
 	if block.table != nil {
 		markdownTable(b, block.table)
 	}
+	if len(block.picture) > 0 {
+		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.Join(block.picture, "\n"))
+	}
 	for _, n := range block.notes {
 		fmt.Fprintf(b, "\n%s\n", escape(n))
 	}

@@ -20,6 +20,7 @@ type block struct {
 	facts    []fact
 	warnings []metrics.Warning
 	table    *table
+	picture  []string // lines as they are
 	notes    []string
 }
 
@@ -76,7 +77,7 @@ func (p *page) add(b block) {
 	if b.table != nil && len(b.table.rows) == 0 {
 		b.table = nil
 	}
-	if len(b.facts) > 0 || len(b.warnings) > 0 || b.table != nil || len(b.notes) > 0 {
+	if len(b.facts) > 0 || len(b.warnings) > 0 || b.table != nil || len(b.picture) > 0 || len(b.notes) > 0 {
 		p.blocks = append(p.blocks, b)
 	}
 }

@@ -89,6 +89,9 @@ func (s *screen) block(b *block) {
 	if b.table != nil {
 		s.table(b.table)
 	}
+	for _, line := range b.picture {
+		s.line(noteIndent + term.Cut(line, s.width-len(noteIndent)))
+	}
 	for _, note := range b.notes {
 		s.faint(note, noteIndent)
 	}

@@ -32,6 +32,7 @@ type Sim struct {
 	Labels      map[string]string     `yaml:"labels"`
 	Serve       map[string]any        `yaml:"serve"` // of the server alone, see serve.NewSim
 
+	steered bool   // by somebody who sets the rate
 	written *Sim   // before paths were resolved
 	dir     string // of the spec, which those are relative to
 	text    []byte // the same with defaults, its paths as they were written
@@ -50,7 +51,27 @@ const defaultSimSeed = 1
 // ReadSim reads a simulator's spec with settings put over it. The error is nil or
 // conf.Mistakes, all of them. Paths of files are relative to the spec.
 func ReadSim(file string, data []byte, sets []conf.Setting) (*Sim, error) {
-	s := &Sim{}
+	return readSim(&Sim{}, file, data, sets)
+}
+
+// ReadSteeredSim is ReadSim for a system whose rate somebody else sets: of its
+// schedule only the scatter of its gaps matters.
+func ReadSteeredSim(file string, data []byte, sets []conf.Setting) (*Sim, error) {
+	return readSim(&Sim{steered: true}, file, data, sets)
+}
+
+// NamesTarget says whether a file is a run file, which names a server, and no
+// simulator's spec.
+func NamesTarget(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if bytes.HasPrefix(line, []byte("target:")) || bytes.HasPrefix(line, []byte("targets:")) {
+			return true
+		}
+	}
+	return false
+}
+
+func readSim(s *Sim, file string, data []byte, sets []conf.Setting) (*Sim, error) {
 	doc, _ := conf.ReadWith(file, data, sets, s)
 	doc.Report("", s.Flags.Into(&s.Options, doc.Has))
 	doc.Report("", s.Zeros(doc.Has))
@@ -136,6 +157,9 @@ func (s *Sim) Run() *Run {
 
 func (s *Sim) report(doc *conf.Doc, r *Run) {
 	found := r.Schedule.Check()
+	if s.steered {
+		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path != "kind" && p.Path != "burstiness" && p.Path != "shape" })
+	}
 	if r.Schedule.Streams > 1 {
 		found = append(found, conf.Problem{Path: "streams", Text: "is for runs against a server (fermata serve --sim); in virtual time each user has one request in flight"})
 	}

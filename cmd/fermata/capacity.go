@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"fermata/capacity"
+	"fermata/experiment"
+	"fermata/internal/conf"
+	"fermata/report"
+	"fermata/spec"
+)
+
+func newCapacity(s streams) *cobra.Command {
+	var o experiment.CapacityOptions
+	var precision, format string
+	var set []string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "capacity SPEC",
+		Short: "The highest rate at which an objective holds, with its interval",
+		Long: `Capacity finds the highest rate at which an objective (--slo) holds in steady
+state. It asks for many requests at once, which shows the saturation, then steers
+the rate of one continuous run by the requests that miss, and holds the rate that
+it found for an interval. How many requests that takes is fixed and told before it
+begins. Each of several objectives is searched for by itself, and a table sets
+them side by side: they often disagree. docs/capacity.md has the formulas.
+
+SPEC is a simulator's (see sim), which is searched in virtual time. Of its schedule
+only the scatter of the gaps matters: the rate is what is sought.
+
+A precision over 10% takes far fewer requests, and its result is marked rough.
+--method bisect is the search of other tools: a trial of fixed length a rate, which
+decides for good. What it finds is too high near saturation.
+
+Exit codes: 0 found; 1 the tool failed; 2 wrong usage; 3 the objective does not
+hold at any rate; 4 the search ended without a capacity; 130 interrupted.`,
+		Example: `  fermata capacity examples/systems/llama3-8b-1xh100-stall-free.yaml --slo "ttft<=2s @p99"
+  fermata capacity system.yaml --slo "fluidity.decode>=0.9 gap=25ms" --slo "tbt.p99<=50ms" --slo "tpot<=30ms"
+  fermata capacity system.yaml --slo "ttft<=1s and tpot<=25ms @90%" --precision 10% --seeds 3 -o json
+  fermata capacity system.yaml --slo "ttft<=2s" --method bisect --trial 1000`,
+		Args: takes(1, 1, "one simulator spec"),
+	}
+	flags := addSpecFlags(c, isSteered)
+	f := c.Flags()
+	f.StringVar(&precision, "precision", "5%", "half-width of the interval aimed at, a `SHARE` such as 5% or 10%")
+	f.StringVar(&o.Search.Method, "method", capacity.HTRM, "`METHOD` of the search: "+capacity.HTRM+" or "+capacity.Bisect)
+	f.IntVar(&o.Search.TrialRequests, "trial", 1000, "requests of each trial of --method bisect: `N`")
+	f.Float64Var(&o.Search.Start, "start", 1, "first `RATE` of --method bisect, in requests a second")
+	f.IntVar(&o.Seeds, "seeds", 1, "search `N` times for each objective, with other arrivals and prompts")
+	f.StringVar(&o.State, "state", "", "`FILE` that keeps what is known, from which an interrupted search goes on")
+	f.StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as scheduler.chunk=1024")
+	f.StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.CapacityFormats(), ", "))
+	f.BoolVar(&quiet, "quiet", false, "no progress")
+	fixed := func(flag string, values ...string) {
+		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	fixed("method", capacity.HTRM, capacity.Bisect)
+	fixed("precision", "5%", "10%", "25%")
+	fixed("output-format", report.CapacityFormats()...)
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if err := report.CheckCapacityFormat(format); err != nil {
+			return usageError{err}
+		}
+		if err := atLeastOne(c, "seeds", "trial"); err != nil {
+			return err
+		}
+		if o.Search.Precision, err = shareOf("--precision", precision); err != nil {
+			return err
+		}
+		for _, name := range []string{"trial", "start"} {
+			if c.Flags().Changed(name) && o.Search.Method != capacity.Bisect {
+				return usagef("--%s is for --method bisect; leave it out, or choose that", name)
+			}
+		}
+		sets, err := flags.settings(c, set)
+		if err != nil {
+			return err
+		}
+		site, err := capacitySite(args[0], sets)
+		if err != nil {
+			return err
+		}
+		return s.capacity(c.Context(), site, o, format, quiet)
+	}
+	return c
+}
+
+// isSteered says that a flag means something where the rate is what is sought.
+func isSteered(f spec.Flag) bool {
+	switch f.Path {
+	case "slo", "seed", "schedule.burstiness", "schedule.shape":
+		return true
+	}
+	return strings.HasPrefix(f.Path, "workload.") || f.Path == "judge.deadlines" || f.Path == "judge.pace"
+}
+
+// capacitySite is what an argument names.
+func capacitySite(arg string, sets []conf.Setting) (experiment.CapacitySite, error) {
+	if strings.Contains(arg, "://") {
+		return nil, usagef("%s is a server, and only simulator specs are searched so far", arg)
+	}
+	data, err := readSim(arg)
+	if err != nil {
+		return nil, err
+	}
+	if spec.NamesTarget(data) {
+		return nil, usagef("%s is a run file, and only simulator specs are searched so far", arg)
+	}
+	for i := range sets {
+		sets[i].Path = spec.SimKey(sets[i].Path)
+	}
+	one, err := spec.ReadSteeredSim(arg, data, sets)
+	if err != nil {
+		return nil, err
+	}
+	return experiment.SimulatedSite(one), nil
+}
+
+// capacity searches, reports and gives the command its exit code.
+func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o experiment.CapacityOptions, format string, quiet bool) error {
+	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer release()
+	bar := newCounter(s, quiet, "requests")
+	o.Say = func(format string, args ...any) {
+		bar.end()
+		s.say(format, args...)
+	}
+	o.Progress = func(_ string, state *capacity.State, b capacity.Budget) { bar.show(int(state.Sent), b.Total) }
+	results, err := experiment.Capacity(ctx, site, o)
+	bar.end()
+	if len(results) > 0 {
+		if err := report.WriteCapacity(format, s.out, results, look(s.out)); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return searched(results, o.State, s)
+}
+
+// searched is the exit code of what was found.
+func searched(results []*capacity.Result, state string, s streams) error {
+	worst := exitFine
+	for _, r := range results {
+		code := exitUnclear
+		switch r.Ending {
+		case capacity.Found, capacity.NeverMissed:
+			code = exitFine
+		case capacity.AlwaysMiss, capacity.Unanswered:
+			code = exitMissed
+		case capacity.Interrupted:
+			if state != "" {
+				s.say("the same command goes on from %s", state)
+			}
+			return status(exitInterrupted)
+		}
+		worst = max(worst, code)
+	}
+	if worst == exitFine {
+		return nil
+	}
+	return status(worst)
+}

@@ -1,0 +1,282 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"fermata/capacity"
+	"fermata/internal/term"
+	"fermata/metrics"
+	"fermata/spec"
+)
+
+// A CapacitySite is a system whose capacity is sought: a simulated one, or a server.
+// Each search gets a plant of its own.
+type CapacitySite interface {
+	// Judge says how requests are judged, with the objectives to search for.
+	Judge() (metrics.Options, error)
+	// Seed is that of the first search; others take those after it.
+	Seed() uint64
+	// System says in a few words what is searched.
+	System() string
+	// Time is what minutes of the search are called: "simulated", or empty for those
+	// of a clock on the wall.
+	Time() string
+	// Scale is how many times faster than the judged time the clock of the plants'
+	// traces runs; 1 unless a simulation is served faster.
+	Scale() float64
+	// Plant makes the plant of one search, whose options are filled in. A search that
+	// goes on has asked for so many requests before: others come now. Close ends what
+	// the plant has begun, after the search.
+	Plant(ctx context.Context, q CapacityPlan) (p capacity.Plant, close func() error, err error)
+}
+
+// A CapacityPlan is one search: what a site needs to make its plant.
+type CapacityPlan struct {
+	Number    int // from 0
+	Objective metrics.Objective
+	Meets     *metrics.Predicate
+	Seed      uint64
+	Asked     int64
+	Options   *capacity.Options // a site may set Enough, such as for money
+}
+
+// CapacityOptions say how a capacity is sought. The zero value searches once for
+// each objective, to 5 %.
+type CapacityOptions struct {
+	Search capacity.Options // all but Allowed and Patience, which the objectives say
+	Seeds  int              // searches of each objective, with other arrivals and prompts; 0 means 1
+	State  string           // file that keeps what is known, from which an interrupted search goes on; empty for none
+
+	Say      func(format string, args ...any)
+	Progress func(objective string, s *capacity.State, budget capacity.Budget)
+}
+
+// Capacity finds the highest rate at which each objective holds, one search after
+// the other: for each objective as many as there are seeds. Results come also when
+// it ends before, such as when it is interrupted; the error is then of one that has
+// none.
+func Capacity(ctx context.Context, site CapacitySite, o CapacityOptions) ([]*capacity.Result, error) {
+	judge, err := site.Judge()
+	if err != nil {
+		return nil, err
+	}
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+	if len(judge.SLO) == 0 {
+		return nil, &Failure{Saw: "a capacity needs an objective, and there is none", Help: `Give one with --slo, such as --slo "ttft<=2s @p99" or --slo "fluidity>=0.9 gap=25ms @99%".`}
+	}
+	plans, err := o.plans(site, judge)
+	if err != nil {
+		return nil, err
+	}
+	o.announce(plans, site.Time())
+	kept, err := readStates(o.State)
+	if err != nil {
+		return nil, err
+	}
+	var all []*capacity.Result
+	for i := range plans {
+		r, err := o.search(ctx, site, &plans[i], kept)
+		if r != nil {
+			all = append(all, r)
+		}
+		if err != nil {
+			return all, err
+		}
+		if r.Ending == capacity.Interrupted || r.Ending == capacity.Stopped {
+			break
+		}
+	}
+	return all, nil
+}
+
+// plans are the searches, checked before the first begins.
+func (o *CapacityOptions) plans(site CapacitySite, judge metrics.Options) ([]CapacityPlan, error) {
+	var plans []CapacityPlan
+	for _, objective := range judge.SLO {
+		meets, err := metrics.NewPredicate(objective, judge, site.Scale())
+		if err != nil {
+			return nil, err
+		}
+		search := o.Search
+		search.Allowed = meets.Allowed()
+		search.Patience = patience(objective)
+		search, err = search.Filled()
+		if err != nil {
+			return nil, fmt.Errorf("objective %q: %w", objective.Text, err)
+		}
+		for k := range max(1, o.Seeds) {
+			own := search
+			plans = append(plans, CapacityPlan{
+				Number: len(plans), Objective: objective, Meets: meets, Seed: site.Seed() + uint64(k), Options: &own,
+			})
+		}
+	}
+	return plans, nil
+}
+
+// patience is how long a request can wait for its first token by an objective; 0
+// where nothing says.
+func patience(o metrics.Objective) time.Duration {
+	least := time.Duration(0)
+	for _, t := range o.Terms {
+		if (t.Name == "ttft" || t.Name == "e2e") && (least == 0 || time.Duration(t.AtNs) < least) {
+			least = time.Duration(t.AtNs)
+		}
+	}
+	return least
+}
+
+// announce says what the searches will take, before they begin.
+func (o *CapacityOptions) announce(plans []CapacityPlan, clock string) {
+	total := 0
+	for i := range plans {
+		total += plans[i].Options.Budget().Total
+	}
+	first := plans[0].Options
+	b := first.Budget()
+	if first.Method == capacity.Bisect {
+		o.Say("budget: up to %s requests in trials of %s, each from an empty system", term.Count(int64(total)), term.Count(int64(first.TrialRequests)))
+		return
+	}
+	text := fmt.Sprintf("%s at once for the saturation, %s that steer the rate, %s at the rate found, %s of warm-up", term.Count(int64(b.Probe)), term.Count(int64(b.Search)), term.Count(int64(b.Fixed)), term.Count(int64(b.Warmup)))
+	if len(plans) > 1 {
+		o.Say("budget: %s requests in %d searches, of which the first takes %s: %s", term.Count(int64(total)), len(plans), term.Count(int64(b.Total)), text)
+	} else {
+		o.Say("budget: %s requests: %s", term.Count(int64(total)), text)
+	}
+	if clock != "" {
+		clock += " "
+	}
+	o.Say("in %sminutes that is known once the saturation is", clock)
+}
+
+// search is one of them, from a state that was kept where there is one.
+func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *CapacityPlan, kept *states) (*capacity.Result, error) {
+	s := kept.of(q)
+	q.Asked = s.Sent
+	plant, shut, err := site.Plant(ctx, *q)
+	if err != nil {
+		return nil, err
+	}
+	told := s.Probe != nil
+	q.Options.Progress = func(s *capacity.State) {
+		if s.Probe != nil && !told && q.Options.Method == capacity.HTRM {
+			told = true
+			minutes := float64(q.Options.Budget().Total) / s.Probe.RPS / 60
+			o.Say("%s: saturated at %.4g requests/s; the search takes about %s", q.Objective.Text, s.Probe.RPS, minutesText(minutes, site.Time()))
+		}
+		if o.Progress != nil {
+			o.Progress(q.Objective.Text, s, q.Options.Budget())
+		}
+		kept.note()
+	}
+	r, err := capacity.Search(ctx, plant, *q.Options, s)
+	err = errors.Join(err, shut(), kept.write())
+	if r == nil {
+		return nil, err
+	}
+	r.Objective, r.Joint, r.Target = q.Objective.Text, len(q.Objective.Terms) > 1, site.System()
+	seed := q.Seed
+	r.Seed = &seed
+	return r, err
+}
+
+func minutesText(minutes float64, clock string) string {
+	unit := strings.TrimSpace(clock + " minutes")
+	if minutes >= 120 {
+		minutes, unit = minutes/60, strings.TrimSpace(clock+" hours")
+	}
+	return fmt.Sprintf("%.3g %s", minutes, unit)
+}
+
+// states are what a file keeps of searches, by objective and seed.
+type states struct {
+	path  string
+	all   map[string]*capacity.State
+	saved time.Time
+}
+
+// saveEvery is how often a search that goes on is written down.
+const saveEvery = 2 * time.Second
+
+func readStates(path string) (*states, error) {
+	s := &states{path: path, all: map[string]*capacity.State{}, saved: time.Now()}
+	if path == "" {
+		return s, nil
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the state of a search: %w", err)
+	}
+	if err := json.Unmarshal(data, &s.all); err != nil {
+		return nil, &Failure{Saw: fmt.Sprintf("%s holds no state of a search: %s", path, err), Help: "Remove it to begin anew."}
+	}
+	return s, nil
+}
+
+// of is the state of a search, a new one where none was kept.
+func (s *states) of(q *CapacityPlan) *capacity.State {
+	o := q.Options
+	key := fmt.Sprintf("%s, seed %d, %s, %g, %d", q.Objective.Text, q.Seed, o.Method, o.Precision, o.TrialRequests)
+	if s.all[key] == nil {
+		s.all[key] = &capacity.State{}
+	}
+	return s.all[key]
+}
+
+// note writes once in a while.
+func (s *states) note() {
+	if s.path != "" && time.Since(s.saved) > saveEvery {
+		_ = s.write() // the last one's error is told
+	}
+}
+
+// write replaces the file as a whole, so that it is there and right at any time.
+func (s *states) write() error {
+	if s.path == "" {
+		return nil
+	}
+	s.saved = time.Now()
+	data, err := json.Marshal(s.all)
+	if err != nil {
+		return fmt.Errorf("writing the state of a search: %w", err)
+	}
+	if err := os.WriteFile(s.path+".new", data, 0o644); err != nil {
+		return fmt.Errorf("writing the state of a search: %w", err)
+	}
+	if err := os.Rename(s.path+".new", s.path); err != nil {
+		return fmt.Errorf("writing the state of a search: %w", err)
+	}
+	return nil
+}
+
+// SimulatedSite is the system of a simulator's spec, in virtual time.
+func SimulatedSite(s *spec.Sim) CapacitySite { return simulatedSite{s} }
+
+type simulatedSite struct{ spec *spec.Sim }
+
+func (s simulatedSite) Judge() (metrics.Options, error) { return s.spec.Run().Judge() }
+func (s simulatedSite) Seed() uint64                    { return s.spec.Seed }
+func (s simulatedSite) System() string                  { return s.spec.System() }
+func (s simulatedSite) Time() string                    { return "simulated" }
+func (s simulatedSite) Scale() float64                  { return 1 }
+
+func (s simulatedSite) Plant(_ context.Context, q CapacityPlan) (capacity.Plant, func() error, error) {
+	p, err := newVirtualPlant(s.spec, q.Meets, q.Seed, q.Asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, func() error { return nil }, nil
+}
