@@ -58,6 +58,9 @@ func (a Amount) scaled(f float64) (Amount, bool) {
 	return Amount{new(big.Rat).Mul(a.rat(), new(big.Rat).SetFloat64(f))}, true
 }
 
+// Share is the price of so many where a million cost this.
+func (a Amount) Share(n int64) Amount { return a.millionths(n) }
+
 // per is the price of a million where so many cost it.
 func (a Amount) per(n int64) Amount {
 	return Amount{new(big.Rat).Mul(a.rat(), big.NewRat(1_000_000, n))}

@@ -148,3 +148,36 @@ func stale(s *spec.Run, meta *recording.Meta) *metrics.Warning {
 		Help: fmt.Sprintf("Prices change several times a year: see whether %s still says the same, and give the file a new date.", s.Prices.Source),
 	}
 }
+
+// priceSample is of how many requests the mean price is taken beforehand.
+const priceSample = 200
+
+// spending says what so many requests will cost, about, by prices of tokens; empty
+// where that is not known.
+func spending(s *spec.Run, requests int64) string {
+	if !s.Prices.Given() || s.Prices.File != "" || requests == 0 || len(s.Targets) > 0 {
+		return ""
+	}
+	rate, err := rateOf(s, "", s.Target.Model)
+	if err != nil {
+		return ""
+	}
+	prompts, _, err := open(s)
+	if err != nil {
+		return ""
+	}
+	var sum cost.Amount
+	n := int64(0)
+	for ; n < priceSample; n++ {
+		q, ok := prompts.Shape(n, 0, 0)
+		if !ok {
+			break
+		}
+		sum = sum.Plus(rate.Of(int64(q.PromptTokens), int64(q.OutputTokens)))
+	}
+	whole, ok := cost.PerMillion(sum, n)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", about %s %s", whole.Share(requests).Short(), s.Prices.Currency)
+}

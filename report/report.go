@@ -101,7 +101,9 @@ func whole(v reflect.Value) reflect.Value {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			c.Field(i).Set(whole(v.Field(i)))
+			if v.Type().Field(i).IsExported() {
+				c.Field(i).Set(whole(v.Field(i)))
+			}
 		}
 	case reflect.Slice:
 		c.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))

@@ -16,13 +16,14 @@ type Document struct {
 }
 
 // The documents, each published as docs/schema/NAME.schema.json: what JSON writes
-// (one result or an array of them), and WritePlan, WriteStudy, WriteSelftest and
+// (one result or an array of them), and WritePlan, WriteStudy, WriteSweep, WriteSelftest and
 // WriteComparison in the format json.
 var (
 	ResultDocument     = documentOf[metrics.Result](resultOptions())
 	PlanDocument       = documentOf[Plan](planOptions)
 	StudyDocument      = documentOf[Study](studyOptions)
 	SelftestDocument   = documentOf[Selftest](selftestOptions)
+	SweepDocument      = documentOf[Sweep](sweepOptions)
 	ComparisonDocument = documentOf[compare.Comparison](comparisonOptions)
 )
 

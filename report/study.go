@@ -1,11 +1,9 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -187,18 +185,7 @@ func WriteStudy(format string, w io.Writer, s *Study, o TerminalOptions) error {
 	if err := CheckStudyFormat(format); err != nil {
 		return err
 	}
-	var err error
-	switch format {
-	case "json":
-		var b []byte
-		if b, err = json.MarshalIndent(whole(reflect.ValueOf(s)).Interface(), "", "  "); err == nil {
-			_, err = w.Write(append(b, '\n'))
-		}
-	case "markdown":
-		err = drawMarkdown(w, s.page())
-	default:
-		err = drawTerminal(w, s.page(), o)
-	}
+	err := writePage(format, w, s, s.page, o)
 	if err != nil {
 		return fmt.Errorf("writing the study as %s: %w", format, err)
 	}

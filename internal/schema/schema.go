@@ -227,7 +227,7 @@ func (d *deriver) of(t reflect.Type) (*jsonschema.Schema, error) {
 	known := map[reflect.Type]*jsonschema.Schema{}
 	for i := range t.NumField() {
 		inner := element(t.Field(i).Type)
-		if inner.Kind() != reflect.Struct {
+		if inner.Kind() != reflect.Struct || !t.Field(i).IsExported() {
 			continue
 		}
 		r, err := d.of(inner)

@@ -1,0 +1,193 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"fermata/internal/conf"
+	"fermata/metrics"
+	"fermata/report"
+)
+
+// A Sweep is one load at several rates, or numbers of users.
+type Sweep struct {
+	Subject
+	Rates   []string // requests a second; or
+	Users   []string // of closed loops
+	Offline bool     // and everything at once, to compare with
+	Common  bool     // one seed for all; else each has the one after that of the load before
+	GPUs    int      // of the system; 0: as the prices or the simulator's spec say
+}
+
+// A sweepPoint is one load of a sweep.
+type sweepPoint struct {
+	label string
+	value *float64
+	play  *play
+}
+
+// Run plays every load into a folder of its own below that of the sweep, and says
+// what they come to together. Loads that ended before are kept. Everything is read
+// and checked before anything runs; budget is told then. An interrupted sweep has
+// the loads that ended.
+func (s *Sweep) Run(ctx context.Context, o Options) (*report.Sweep, string, error) {
+	o.fill()
+	first, err := s.read(s.settings(0)...)
+	if err != nil {
+		return nil, "", err
+	}
+	dir := o.Out
+	if dir == "" {
+		if dir, err = folder("", first.run.Name); err != nil {
+			return nil, "", err
+		}
+	}
+	kept, err := openSeries(dir, first.run.Seed)
+	if err != nil {
+		return nil, "", err
+	}
+	points, err := s.points(kept)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := s.budget(points, kept, o); err != nil {
+		return nil, "", err
+	}
+	if err := kept.begin(); err != nil {
+		return nil, "", err
+	}
+	out := &report.Sweep{
+		Schema: report.SweepSchemaName, Tool: metrics.Tool{Name: "fermata", Version: o.Version}, System: first.system(), Knob: "rate", Seeds: "fresh",
+	}
+	if len(s.Users) > 0 {
+		out.Knob = "concurrency"
+	}
+	if s.Common {
+		out.Seeds = "common"
+	}
+	out.GPUs, out.From = first.gpus(s.GPUs)
+	for i, p := range points {
+		o.Say("load %d of %d: %s, seed %d", i+1, len(points), p.label, p.play.run.Seed)
+		d, was, err := kept.play(ctx, p.label, p.play, o)
+		if errors.Is(err, ErrInterrupted) && len(out.Points) > 0 {
+			out.Cut = true
+			break
+		}
+		if err != nil {
+			return nil, dir, err
+		}
+		if d.End.Interrupted != "" && !d.End.ByFailures {
+			out.Cut = true
+			break
+		}
+		out.AddPoint(report.SweepPoint{Label: p.label, Value: p.value, Folder: filepath.Base(d.Dir), Kept: was}, d.Result)
+	}
+	understand(out)
+	return out, dir, nil
+}
+
+// offlineLabel is that of everything at once.
+const offlineLabel = "offline"
+
+// settings are those of load number i; the one after the last is everything at once.
+func (s *Sweep) settings(i int) []conf.Setting {
+	switch {
+	case i < len(s.Rates):
+		return []conf.Setting{{Path: "schedule.rate", Value: s.Rates[i], From: "--rates"}}
+	case i < len(s.Users):
+		return []conf.Setting{{Path: "schedule.concurrency", Value: s.Users[i], From: "--concurrency"}}
+	}
+	return []conf.Setting{{Path: "schedule.kind", Value: "all", From: "--offline"}}
+}
+
+// points reads all loads, with the seeds that they have in the series.
+func (s *Sweep) points(kept *series) ([]sweepPoint, error) {
+	values, knob, flag := s.Rates, "rate-", "--rates"
+	if len(s.Users) > 0 {
+		values, knob, flag = s.Users, "users-", "--concurrency"
+	}
+	var mistakes conf.Mistakes
+	var points []sweepPoint
+	n := len(values)
+	if s.Offline {
+		n++
+	}
+	seeded := slices.ContainsFunc(s.Sets, func(c conf.Setting) bool { return c.Path == "seed" })
+	for i := range n {
+		p := sweepPoint{label: offlineLabel}
+		if i < len(values) {
+			v, err := strconv.ParseFloat(values[i], 64)
+			if err != nil || !(v > 0) {
+				return nil, conf.Mistakes{{File: flag, Text: fmt.Sprintf("takes numbers above 0, such as 1,2,4, not %q", values[i])}}
+			}
+			p.label, p.value = knob+values[i], &v
+		}
+		if slices.ContainsFunc(points, func(q sweepPoint) bool { return q.label == p.label }) {
+			return nil, conf.Mistakes{{File: flag, Text: fmt.Sprintf("the load %s is given twice: leave one out", p.label)}}
+		}
+		sets := s.settings(i)
+		seed := kept.plan.Seed
+		if !s.Common {
+			seed += uint64(i)
+		}
+		if !s.Common || !seeded {
+			sets = append(sets, conf.Setting{Path: "seed", Value: fmt.Sprint(seed), From: "--seed"})
+		}
+		var err error
+		p.play, err = s.read(sets...)
+		if m, ok := err.(conf.Mistakes); ok {
+			mistakes = addMistakes(mistakes, m)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := kept.admit(p.label, p.play); err != nil {
+			return nil, err
+		}
+		points = append(points, p)
+	}
+	return points, mistakes.Err()
+}
+
+// budget tells what is to come, before anything runs.
+func (s *Sweep) budget(points []sweepPoint, kept *series, o Options) error {
+	var requests int64
+	var seconds float64
+	open, ended := false, 0
+	for _, p := range points {
+		n, took, err := p.play.length()
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.label, err)
+		}
+		if kept.kept(p.label, o.Version) != nil {
+			ended++
+			continue
+		}
+		requests += n
+		seconds += took
+		open = open || took <= 0 || n == 0
+	}
+	text := fmt.Sprintf("%d loads", len(points))
+	if ended > 0 {
+		text += fmt.Sprintf(" (%d were measured before)", ended)
+	}
+	text += fmt.Sprintf(", %d measured requests to ask", requests)
+	switch span := time.Duration(seconds * float64(time.Second)).Round(time.Second); {
+	case points[0].play.sim != nil:
+		text += ", in virtual time"
+	case open && seconds > 0:
+		text += fmt.Sprintf(", %s of load and as long as the answers of the others take", span)
+	case open:
+		text += ", as long as their answers take"
+	default:
+		text += fmt.Sprintf(", %s of load with warm-ups and the last answers on top", span)
+	}
+	o.Say("%s%s", text, spending(points[0].play.run, requests))
+	return nil
+}

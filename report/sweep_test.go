@@ -1,0 +1,56 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"fermata/metrics"
+)
+
+const sweepSchemaFile = "../docs/schema/sweep.schema.json"
+
+func swept() *Sweep {
+	s := &Sweep{Schema: SweepSchemaName, Tool: metrics.Tool{Name: "fermata", Version: "test"}, System: "http://h:1", Knob: "rate", Seeds: "fresh", GPUs: 1, From: "nobody"}
+	s.AddPoint(SweepPoint{Label: "rate-4", Value: ptr(4.0), Folder: "rate-4", Frontier: true}, sample("a", false))
+	s.AddPoint(SweepPoint{Label: "rate-8", Value: ptr(8.0), Folder: "rate-8", Kept: true}, sample("b", true))
+	s.Knee = &SweepKnee{At: "rate-4", Rule: "kleinrock_power"}
+	s.Goodput = []SweepGoodput{{Objective: "all", Share: .9, At: "rate-4", RPSPerGPU: ptr(4.0), Loss: ptr(.39), CostFactor: ptr(1 / .61)}, {Objective: "all", Share: .99}}
+	return s
+}
+
+func TestSweepSchema(t *testing.T) {
+	text, err := SweepDocument.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, sweepSchemaFile, text)
+	var b bytes.Buffer
+	if err := WriteSweep("json", &b, swept(), TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := SweepDocument.Validate(b.Bytes()); err != nil {
+		t.Error(err)
+	}
+}
+
+// No throughput stands without its latencies and its load.
+func TestSweepPages(t *testing.T) {
+	for format, wants := range map[string][]string{
+		"terminal": {"rate-4", "TTFT p99", "TBT p99", "finished/s", "knee, frontier", "kept", "90 %", "39.0%", "× 1.64", "not even the lowest lets 99 % of the requests meet all objectives", "as nobody said how many"},
+		"markdown": {"| rate-4 |", "knee, frontier", "× 1.64"},
+	} {
+		var b bytes.Buffer
+		if err := WriteSweep(format, &b, swept(), TerminalOptions{Width: 160}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
+				t.Errorf("%s: no %q in\n%s", format, want, &b)
+			}
+		}
+	}
+	if err := WriteSweep("csv", &bytes.Buffer{}, swept(), TerminalOptions{}); err == nil {
+		t.Error("csv")
+	}
+}
