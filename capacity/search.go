@@ -276,7 +276,9 @@ func (s *search) approach(ctx context.Context) error {
 
 // met says whether the objective was met in any block of the search proper.
 func (s *State) met(allowed float64) bool {
-	return slices.ContainsFunc(s.Steps[s.Descent:], func(b Step) bool { return float64(b.Misses) <= allowed*float64(b.Requests) })
+	return slices.ContainsFunc(s.Steps[s.Descent:], func(b Step) bool {
+		return b.Requests > 0 && float64(b.Misses) <= allowed*float64(b.Requests)
+	})
 }
 
 // next is ln of the next rate.
