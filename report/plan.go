@@ -204,8 +204,9 @@ func CheckPlanFormat(format string) error {
 	return fmt.Errorf("there is no output format %q: choose one of %s", format, strings.Join(PlanFormats(), ", "))
 }
 
-// WritePlan writes p in one of the formats.
-func WritePlan(format string, w io.Writer, p *Plan) error {
+// WritePlan writes p in one of the formats; lines for people are folded to a width
+// that is given.
+func WritePlan(format string, w io.Writer, p *Plan, o TerminalOptions) error {
 	if format == "json" {
 		data, err := json.MarshalIndent(p, "", "  ")
 		if err != nil {
@@ -214,8 +215,28 @@ func WritePlan(format string, w io.Writer, p *Plan) error {
 		_, err = w.Write(append(data, '\n'))
 		return err
 	}
-	_, err := io.WriteString(w, planText(p))
+	_, err := io.WriteString(w, folded(planText(p), o.Width))
 	return err
+}
+
+// folded is text whose lines are no wider, with their indent; 0 leaves it alone.
+func folded(text string, width int) string {
+	if width == 0 {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		if term.Cells(line) <= width {
+			b.WriteString(line + "\n")
+			continue
+		}
+		for _, part := range term.Wrap(line[len(indent):], max(width, narrowest)-len(indent)) {
+			b.WriteString(indent + part + "\n")
+		}
+	}
+	return b.String()
 }
 
 // planText is a plan for people.

@@ -1,5 +1,5 @@
 // Package report writes results for people and for programs: a terminal page,
-// Markdown, CSV and JSON. It computes no metric: what it prints stands in
+// Markdown, CSV, JSON, JUnit and Prometheus. It computes no metric: what it prints stands in
 // metrics.Result, and no number appears without what it rests on.
 package report
 
@@ -32,6 +32,8 @@ var formats = []struct {
 	{"json", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return JSON(w, rs) }},
 	{"csv", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return CSV(w, rs) }},
 	{"markdown", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return Markdown(w, rs) }},
+	{"junit", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return JUnit(w, rs) }},
+	{"prometheus", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return Prometheus(w, rs) }},
 }
 
 // Formats are the names that Write knows.
@@ -41,6 +43,20 @@ func Formats() []string {
 		names = append(names, f.name)
 	}
 	return names
+}
+
+// ComparisonFormats are the names that WriteComparison knows: a comparison has no
+// objectives to gate by, and is no state to scrape.
+func ComparisonFormats() []string {
+	return slices.DeleteFunc(Formats(), func(f string) bool { return f == "junit" || f == "prometheus" })
+}
+
+// CheckComparisonFormat is the error of WriteComparison for an unknown format.
+func CheckComparisonFormat(format string) error {
+	if slices.Contains(ComparisonFormats(), format) {
+		return nil
+	}
+	return fmt.Errorf("unknown format %q of a comparison: it is one of %s", format, strings.Join(ComparisonFormats(), ", "))
 }
 
 // CheckFormat is the error of Write for an unknown format, so that a command can

@@ -19,7 +19,7 @@ import (
 // WriteComparison writes c in one of the formats of Write; the options matter to
 // "terminal" alone.
 func WriteComparison(format string, w io.Writer, c *compare.Comparison, o TerminalOptions) error {
-	if err := CheckFormat(format); err != nil {
+	if err := CheckComparisonFormat(format); err != nil {
 		return err
 	}
 	var err error

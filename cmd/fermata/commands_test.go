@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"fermata/internal/term"
 	"fermata/report"
 )
 
@@ -102,6 +103,24 @@ func countLines(ts *testscript.TestScript, neg bool, args []string) {
 	n := len(strings.Split(strings.TrimRight(ts.ReadFile(args[0]), "\n"), "\n"))
 	if strconv.Itoa(n) != args[1] {
 		ts.Fatalf("%d lines on %s, not %s", n, args[0], args[1])
+	}
+}
+
+// fits N: no line of standard output is wider than so many columns.
+func fits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: fits N")
+	}
+	most, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	text := ts.ReadFile("stdout")
+	if strings.TrimSpace(text) == "" {
+		ts.Fatalf("nothing was written")
+	}
+	for line := range strings.Lines(text) {
+		if n := term.Cells(strings.TrimRight(line, "\n")); n > most {
+			ts.Fatalf("%d columns, not %d at most: %s", n, most, line)
+		}
 	}
 }
 

@@ -40,9 +40,9 @@ a further system is worse in something; 4 refused.`,
 	c.Flags().StringArrayVar(&show, "metric", nil, "`METRIC` that is asked about, such as ttft_due.p99, e2e.mean, failed_share or slo1.share (default a choice)")
 	c.Flags().StringVar(&failOn, "fail-on", "", "`WHAT` gives exit code 3: worse")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"worse"}, cobra.ShellCompDirectiveNoFileComp))
-	addFormat(c, &format)
+	addFormatOf(c, &format, report.ComparisonFormats())
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(format); err != nil {
+		if err := checkComparisonFormat(format); err != nil {
 			return err
 		}
 		if c.Flags().Changed("fail-on") && failOn != "worse" {

@@ -96,13 +96,23 @@ func isJudging(f spec.Flag) bool {
 	return f.Path == "slo" || f.Path == "expect" || strings.HasPrefix(f.Path, "judge.") || strings.HasPrefix(f.Path, "mlperf.")
 }
 
-func addFormat(c *cobra.Command, format *string) {
-	c.Flags().StringVarP(format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.Formats(), ", "))
-	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
+func addFormat(c *cobra.Command, format *string) { addFormatOf(c, format, report.Formats()) }
+
+func addFormatOf(c *cobra.Command, format *string, all []string) {
+	c.Flags().StringVarP(format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(all, ", "))
+	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func checkFormat(format string) error {
 	if err := report.CheckFormat(format); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// checkComparisonFormat is checkFormat of what is compared, not judged.
+func checkComparisonFormat(format string) error {
+	if err := report.CheckComparisonFormat(format); err != nil {
 		return usageError{err}
 	}
 	return nil

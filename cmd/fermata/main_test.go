@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 			"absent":    absent,
 			"accounted": accounted,
 			"lines":     countLines,
+			"fits":      fits,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

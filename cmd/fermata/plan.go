@@ -81,7 +81,7 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage.`,
 		if err != nil {
 			return usageError{err}
 		}
-		return report.WritePlan(format, s.out, p)
+		return report.WritePlan(format, s.out, p, look(s.out))
 	}
 	return c
 }

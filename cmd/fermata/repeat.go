@@ -27,7 +27,12 @@ const (
 
 func (r *repeating) wanted() bool { return r.times > 0 || r.against != "" }
 
-func (r *repeating) check(c *cobra.Command) error {
+func (r *repeating) check(c *cobra.Command, format string) error {
+	if r.against != "" {
+		if err := checkComparisonFormat(format); err != nil {
+			return err
+		}
+	}
 	if c.Flags().Changed("repeat") && (r.times < 1 || r.times > mostRepeats) {
 		return usagef("--repeat takes 1 to %d runs, not %d", mostRepeats, r.times)
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"fermata/experiment"
+	"fermata/internal/term"
 	"fermata/metrics"
 )
 
@@ -15,10 +17,14 @@ func newReport(s streams) *cobra.Command {
 	why := int64(-1)
 	c := &cobra.Command{
 		Use:   "report RUN…",
-		Short: "Tables, JSON, CSV or Markdown from recordings",
+		Short: "Tables, Markdown, CSV, JSON, JUnit or Prometheus from recordings",
 		Long: `Report judges recordings again, as they were judged when they were made or under
 other objectives, deadlines, paces and target gaps. Several runs are shown side by
 side. RUN is a run's folder, or a requests.parquet.
+
+With -o junit each objective is a test case of a CI system: missed is a failure, open
+an error. With -o prometheus the figures are in its text format. docs/formats.md has
+both.
 
 Exit codes as of run: 3 an objective was missed or no request succeeded, 4 the
 measurement cannot carry the claim.`,
@@ -77,7 +83,11 @@ func (s streams) why(args []string, request int64, format string) error {
 		out.SetEscapeHTML(false)
 		return out.Encode(silence)
 	}
-	_, err = fmt.Fprintln(s.out, silence.Story)
+	lines := []string{silence.Story}
+	if width := look(s.out).Width; width > 0 {
+		lines = term.Wrap(silence.Story, width)
+	}
+	_, err = fmt.Fprintln(s.out, strings.Join(lines, "\n"))
 	return err
 }
 

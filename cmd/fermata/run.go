@@ -70,7 +70,7 @@ failures stopped the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 		if err != nil {
 			return err
 		}
-		if err := again.check(c); err != nil {
+		if err := again.check(c, format); err != nil {
 			return err
 		}
 		if scenarios := scenariosOf(sets); len(scenarios) > 1 {
