@@ -29,6 +29,9 @@ type Options struct {
 	Enough   func() string // asked between blocks: a reason to stop now, empty to go on; nil never stops
 }
 
+// BlockRequests is how many are asked between two settings of the rate.
+const BlockRequests = 100
+
 // A Budget is how many requests a search will take, which is fixed beforehand: a
 // search that stopped when it looks good would be biased.
 type Budget struct {
@@ -40,7 +43,7 @@ type Budget struct {
 }
 
 const (
-	block           = 100 // requests between two settings of the rate
+	block           = BlockRequests
 	roughOver       = .10 // precision above which a result is rough
 	defaultTrial    = 1000
 	mostTrials      = 40

@@ -23,20 +23,21 @@ type Result struct {
 	Ending        Ending    `json:"ending"`   // the same for programs
 	Search        []Step    `json:"search"`
 
-	Method     string            `json:"method"`
-	Allowed    float64           `json:"allowed"`
-	Precision  float64           `json:"precision"`
-	Rough      bool              `json:"rough,omitempty"`
-	Saturated  bool              `json:"saturation_limited,omitempty"` // capacity is .97 of saturation or more
-	Probe      *Probe            `json:"probe,omitempty"`
-	Held       *Held             `json:"held,omitempty"`
-	Budget     Budget            `json:"budget"`
-	DurationNs int64             `json:"duration_ns"`
-	Failed     int64             `json:"failed,omitempty"`
-	Turned     int64             `json:"turned_away,omitempty"`
-	Seed       *uint64           `json:"seed,omitempty"`
-	Target     string            `json:"target,omitempty"` // the server, or what was simulated
-	Warnings   []metrics.Warning `json:"warnings"`
+	Method      string            `json:"method"`
+	Allowed     float64           `json:"allowed"`
+	Precision   float64           `json:"precision"`
+	Rough       bool              `json:"rough,omitempty"`
+	ClientBound bool              `json:"client_bound,omitempty"`       // whoever asked was the bottleneck, so that nothing is known of the system
+	Saturated   bool              `json:"saturation_limited,omitempty"` // capacity is .97 of saturation or more
+	Probe       *Probe            `json:"probe,omitempty"`
+	Held        *Held             `json:"held,omitempty"`
+	Budget      Budget            `json:"budget"`
+	DurationNs  int64             `json:"duration_ns"`
+	Failed      int64             `json:"failed,omitempty"`
+	Turned      int64             `json:"turned_away,omitempty"`
+	Seed        *uint64           `json:"seed,omitempty"`
+	Target      string            `json:"target,omitempty"` // the server, or what was simulated
+	Warnings    []metrics.Warning `json:"warnings"`
 }
 
 // Capacity is the highest rate at which the objective holds, in requests/s, with

@@ -1,5 +1,7 @@
 package capacity
 
+import "math"
+
 // Phases of a search.
 const (
 	probing   = "probe"
@@ -33,6 +35,22 @@ type State struct {
 
 	Ending Ending `json:"ending,omitempty"` // why it ended, empty while it goes on
 	Why    string `json:"why,omitempty"`
+}
+
+// Rate is the one that is asked at, in requests/s; 0 before the first.
+func (s *State) Rate() float64 {
+	switch {
+	case s.Phase == fixed || s.Phase == done:
+		return math.Exp(s.Fixed.LnRPS)
+	case s.Probe == nil:
+		return 0
+	}
+	return math.Exp(s.LnRPS)
+}
+
+// Over says that the search is over, and not only interrupted or stopped.
+func (s *State) Over() bool {
+	return s.Ending != "" && s.Ending != Interrupted && s.Ending != Stopped
 }
 
 // A Probe is what a burst, or a climb where that told nothing, said of saturation.

@@ -33,8 +33,16 @@ type CapacitySite interface {
 	Scale() float64
 	// Plant makes the plant of one search, whose options are filled in. A search that
 	// goes on has asked for so many requests before: others come now. Close ends what
-	// the plant has begun, after the search.
-	Plant(ctx context.Context, q CapacityPlan) (p capacity.Plant, close func() error, err error)
+	// the plant has begun, after the search, and says how that went.
+	Plant(ctx context.Context, q CapacityPlan) (p capacity.Plant, close func() (CapacityEnd, error), err error)
+}
+
+// A CapacityEnd is how a plant's load ended.
+type CapacityEnd struct {
+	Why         string // where the plant took no more requests
+	Interrupted bool   // by somebody who wanted it to stop
+	ClientBound bool   // whoever asked was the bottleneck
+	Warnings    []metrics.Warning
 }
 
 // A CapacityPlan is one search: what a site needs to make its plant.
@@ -44,7 +52,9 @@ type CapacityPlan struct {
 	Meets     *metrics.Predicate
 	Seed      uint64
 	Asked     int64
-	Options   *capacity.Options // a site may set Enough, such as for money
+	// SaturationRPS is that of a search that goes on; 0 before the burst.
+	SaturationRPS float64
+	Options       *capacity.Options // a site may set Enough, such as for money
 }
 
 // CapacityOptions say how a capacity is sought. The zero value searches once for
@@ -54,6 +64,7 @@ type CapacityOptions struct {
 	Seeds  int              // searches of each objective, with other arrivals and prompts; 0 means 1
 	State  string           // file that keeps what is known, from which an interrupted search goes on; empty for none
 
+	Begin    func() error // called when nothing is wrong, before anything is asked; nil for nothing
 	Say      func(format string, args ...any)
 	Progress func(objective string, s *capacity.State, budget capacity.Budget)
 }
@@ -78,9 +89,23 @@ func Capacity(ctx context.Context, site CapacitySite, o CapacityOptions) ([]*cap
 		return nil, err
 	}
 	o.announce(plans, site.Time())
+	if s, ok := site.(interface{ Cost(int) (string, error) }); ok {
+		text, err := s.Cost(total(plans))
+		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			o.Say("cost: %s", text)
+		}
+	}
 	kept, err := readStates(o.State)
 	if err != nil {
 		return nil, err
+	}
+	if o.Begin != nil {
+		if err := o.Begin(); err != nil {
+			return nil, err
+		}
 	}
 	var all []*capacity.Result
 	for i := range plans {
@@ -137,10 +162,7 @@ func patience(o metrics.Objective) time.Duration {
 
 // announce says what the searches will take, before they begin.
 func (o *CapacityOptions) announce(plans []CapacityPlan, clock string) {
-	total := 0
-	for i := range plans {
-		total += plans[i].Options.Budget().Total
-	}
+	total := total(plans)
 	first := plans[0].Options
 	b := first.Budget()
 	if first.Method == capacity.Bisect {
@@ -159,10 +181,24 @@ func (o *CapacityOptions) announce(plans []CapacityPlan, clock string) {
 	o.Say("in %sminutes that is known once the saturation is", clock)
 }
 
+// total is how many requests the searches take.
+func total(plans []CapacityPlan) (n int) {
+	for i := range plans {
+		n += plans[i].Options.Budget().Total
+	}
+	return n
+}
+
 // search is one of them, from a state that was kept where there is one.
 func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *CapacityPlan, kept *states) (*capacity.Result, error) {
 	s := kept.of(q)
 	q.Asked = s.Sent
+	if s.Probe != nil {
+		q.SaturationRPS = s.Probe.RPS
+	}
+	if s.Over() {
+		return o.told(q.Options.Result(s), site, q), nil
+	}
 	plant, shut, err := site.Plant(ctx, *q)
 	if err != nil {
 		return nil, err
@@ -180,14 +216,32 @@ func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *Capa
 		kept.note()
 	}
 	r, err := capacity.Search(ctx, plant, *q.Options, s)
-	err = errors.Join(err, shut(), kept.write())
+	end, ended := shut()
+	switch {
+	case s.Over():
+	case end.Interrupted:
+		s.Ending, s.Why, err = capacity.Interrupted, "it was interrupted", nil
+	case errors.Is(err, errPlantOver):
+		s.Ending, s.Why, err = capacity.Stopped, end.Why, nil
+	}
+	if r != nil {
+		r = q.Options.Result(s)
+		r.Warnings = append(r.Warnings, end.Warnings...)
+		r.ClientBound = end.ClientBound
+	}
+	err = errors.Join(err, ended, kept.write())
 	if r == nil {
 		return nil, err
 	}
+	return o.told(r, site, q), err
+}
+
+// told is a result with what the search itself does not know.
+func (o *CapacityOptions) told(r *capacity.Result, site CapacitySite, q *CapacityPlan) *capacity.Result {
 	r.Objective, r.Joint, r.Target = q.Objective.Text, len(q.Objective.Terms) > 1, site.System()
 	seed := q.Seed
 	r.Seed = &seed
-	return r, err
+	return r
 }
 
 func minutesText(minutes float64, clock string) string {
@@ -273,10 +327,10 @@ func (s simulatedSite) System() string                  { return s.spec.System()
 func (s simulatedSite) Time() string                    { return "simulated" }
 func (s simulatedSite) Scale() float64                  { return 1 }
 
-func (s simulatedSite) Plant(_ context.Context, q CapacityPlan) (capacity.Plant, func() error, error) {
+func (s simulatedSite) Plant(_ context.Context, q CapacityPlan) (capacity.Plant, func() (CapacityEnd, error), error) {
 	p, err := newVirtualPlant(s.spec, q.Meets, q.Seed, q.Asked)
 	if err != nil {
 		return nil, nil, err
 	}
-	return p, func() error { return nil }, nil
+	return p, func() (CapacityEnd, error) { return CapacityEnd{}, nil }, nil
 }

@@ -33,6 +33,7 @@ var errPlantOver = errors.New("nothing more can be asked")
 // its last, for a search to steer. It implements capacity.Plant. Requests that end are
 // judged by a goroutine of its own, off the timed path.
 type serverPlant struct {
+	ctx   context.Context // of the load: its end cuts answers
 	run   *session
 	helm  *schedule.Helm
 	met   *metrics.Predicate
@@ -75,9 +76,12 @@ type pending struct {
 	over     bool // end is known
 }
 
-// readyPlant prepares a server to be searched for what it can take under the objective.
-func readyPlant(ctx context.Context, s *spec.Run, o Options, objective metrics.Objective) (*serverPlant, error) {
-	p := &serverPlant{began: make(chan struct{}), over: make(chan struct{}), poke: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+// readyPlant prepares a server to be searched for the rate at which requests meet what
+// they must. A search that goes on has asked for so many before; others come now.
+// Cancelling ctx cuts what is under way.
+func readyPlant(ctx context.Context, s *spec.Run, o Options, met *metrics.Predicate, asked int64) (*serverPlant, error) {
+	o.fill()
+	p := &serverPlant{ctx: ctx, met: met, began: make(chan struct{}), over: make(chan struct{}), poke: make(chan struct{}, 1), news: make(chan struct{}, 1)}
 	steer := func(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 		prompts, err := workload.Open(s.Workload, s.Seed)
 		if err != nil {
@@ -86,7 +90,7 @@ func readyPlant(ctx context.Context, s *spec.Run, o Options, objective metrics.O
 		if prompts.Conversing() {
 			return nil, nil, errors.New("a search sets the rate of single requests, and this workload has conversations: their later turns follow answers; give single requests, or sweep the rate of conversations")
 		}
-		arrivals, helm, err := schedule.NewSteered(s.Schedule, s.Seed)
+		arrivals, helm, err := schedule.NewSteered(steerable(s.Schedule), s.Seed+uint64(asked))
 		p.helm = helm
 		return prompts, arrivals, err
 	}
@@ -94,13 +98,8 @@ func readyPlant(ctx context.Context, s *spec.Run, o Options, objective metrics.O
 	if p.run, err = ready(ctx, s, o, steer); err != nil {
 		return nil, err
 	}
-	if p.scale, err = timeScale(s, p.run.all); err == nil {
-		var judge metrics.Options
-		if judge, err = s.Judge(); err == nil {
-			p.met, err = metrics.NewPredicate(objective, judge, p.scale)
-		}
-	}
-	if err != nil {
+	p.run.from = asked
+	if p.scale, err = timeScale(s, p.run.all); err != nil {
 		p.run.done()
 		return nil, err
 	}
@@ -122,6 +121,10 @@ func (p *serverPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) 
 	b := capacity.Burst{Asked: len(answers), Ends: wholeEnds(answers)}
 	for i := range b.Ends {
 		b.Ends[i] = p.simulated(b.Ends[i])
+	}
+	if rps, ok := capacity.ServedRate(b.Ends); ok {
+		j := &p.run.spec.Judging
+		j.Saturation, p.run.spec.Load.ProbeSaturation = rps, true // for the intervals of its result
 	}
 	rate, priced := rateOf(p.run.spec, t.name, t.options.Model)
 	for i := range answers {
@@ -185,7 +188,7 @@ func (p *serverPlant) start(ctx context.Context, rate float64) error {
 	p.judges.Go(p.judge)
 	go func() {
 		defer close(p.over)
-		p.end, p.err = p.run.record(context.WithoutCancel(ctx), p)
+		p.end, p.err = p.run.record(p.ctx, p)
 	}()
 	select {
 	case <-p.began:

@@ -59,6 +59,19 @@ func readSettings(t *testing.T, settings map[string]string) *spec.Run {
 	return s
 }
 
+func predicate(t *testing.T, objective string, scale float64) *metrics.Predicate {
+	t.Helper()
+	o, err := metrics.ParseObjective(objective)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := metrics.NewPredicate(o, metrics.Options{}, scale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // rowsOf are the rows of a recording, which must be whole.
 func rowsOf(t *testing.T, dir string) (rows []recording.Trace, meta recording.Meta) {
 	t.Helper()
@@ -87,11 +100,7 @@ func TestServerPlant(t *testing.T) {
 	s := readSettings(t, map[string]string{
 		"target.url": url, "workload.input": "16", "workload.output": "10", "schedule.rate": "1", "seed": "3",
 	})
-	objective, err := metrics.ParseObjective("ttft<=300ms@p90")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := readyPlant(t.Context(), s, Options{Out: dir, Version: "test", Getenv: func(string) string { return "" }, Say: t.Logf}, objective)
+	p, err := readyPlant(t.Context(), s, Options{Out: dir, Version: "test", Say: t.Logf}, predicate(t, "ttft<=300ms@p90", scale), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,11 +210,7 @@ func TestServerPlantKnowsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := readSettings(t, map[string]string{"target.url": served(t, engine), "target.model": "m", "schedule.rate": "1", "seed": "3"})
-	objective, err := metrics.ParseObjective("ttft<=50ms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := readyPlant(t.Context(), s, Options{Out: filepath.Join(t.TempDir(), "run"), Getenv: func(string) string { return "" }, Say: t.Logf}, objective)
+	p, err := readyPlant(t.Context(), s, Options{Out: filepath.Join(t.TempDir(), "run"), Say: t.Logf}, predicate(t, "ttft<=50ms", 1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,8 +250,7 @@ func TestServerPlantStops(t *testing.T) {
 	}
 	dir, stop := filepath.Join(t.TempDir(), "run"), make(chan struct{})
 	s := readSettings(t, map[string]string{"target.url": served(t, engine), "target.model": "m", "schedule.rate": "1", "seed": "3"})
-	objective, _ := metrics.ParseObjective("ttft<=50ms")
-	p, err := readyPlant(t.Context(), s, Options{Out: dir, Getenv: func(string) string { return "" }, Say: t.Logf, Stop: stop}, objective)
+	p, err := readyPlant(t.Context(), s, Options{Out: dir, Say: t.Logf, Stop: stop}, predicate(t, "ttft<=50ms", 1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

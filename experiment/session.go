@@ -30,6 +30,7 @@ type session struct {
 	figures  *scrape
 	options  Options
 	spent    cost.Amount // before the recording
+	from     int64       // requests of the workload that were asked before
 	done     func()      // gives back what was held
 }
 
@@ -117,6 +118,11 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 	route, whom, err := settle(s, all)
 	if err != nil {
 		return load.End{}, err
+	}
+	if r.from > 0 {
+		for i := range whom {
+			whom[i].Prompts = later{whom[i].Prompts, r.from}
+		}
 	}
 	scale, err := timeScale(s, all)
 	if err != nil {
@@ -211,4 +217,15 @@ func writeRunFile(dir string, s *spec.Run) (string, error) {
 		return "", fmt.Errorf("writing the run file: %w", err)
 	}
 	return text, nil
+}
+
+// later is what is asked after so many others.
+type later struct {
+	load.Prompts
+	by int64
+}
+
+// At implements load.Prompts.
+func (l later) At(index int64, promptTokens, outputTokens int32) (workload.Request, bool) {
+	return l.Prompts.At(index+l.by, promptTokens, outputTokens)
 }

@@ -30,6 +30,7 @@ var capacityKeys = map[string]string{
 	"Result.allowed":            "Share of requests that may miss: 0.01 for a p99.",
 	"Result.precision":          "Half-width of the interval aimed at, as a share of the capacity.",
 	"Result.rough":              "Asked for to over 10 % only: a first look. Absent otherwise.",
+	"Result.client_bound":       "This machine was the bottleneck at the rate found: nothing is known of the server. Absent otherwise.",
 	"Result.saturation_limited": "The rate is .97 of saturation or more. Absent otherwise.",
 	"Result.probe":              "Absent of a bisection, and where the search did not get so far.",
 	"Result.held":               "Absent of a bisection, and where the search did not get so far.",

@@ -18,11 +18,11 @@ import (
 
 func newCapacity(s streams) *cobra.Command {
 	var o experiment.CapacityOptions
-	var precision, format string
+	var precision, format, out string
 	var set []string
 	var quiet bool
 	c := &cobra.Command{
-		Use:   "capacity SPEC",
+		Use:   "capacity URL|SPEC",
 		Short: "The highest rate at which an objective holds, with its interval",
 		Long: `Capacity finds the highest rate at which an objective (--slo) holds in steady
 state. It asks for many requests at once, which shows the saturation, then steers
@@ -31,29 +31,38 @@ it found for an interval. How many requests that takes is fixed and told before 
 begins. Each of several objectives is searched for by itself, and a table sets
 them side by side: they often disagree. docs/capacity.md has the formulas.
 
-SPEC is a simulator's (see sim), which is searched in virtual time. Of its schedule
-only the scatter of the gaps matters: the rate is what is sought.
+A server (a URL, or a run file) is asked in one run that is recorded, after a burst
+that is not. Its folder (--out) holds what fermata report takes: the run at the rate
+found is the measured phase, everything before it warm-up. ^C keeps all that; the same
+command with the same --out goes on. --max-cost stops a search before it costs more.
+A simulator's spec (see sim) is searched in virtual time. Of any schedule only the
+scatter of the gaps matters: the rate is what is sought.
 
 A precision over 10% takes far fewer requests, and its result is marked rough.
 --method bisect is the search of other tools: a trial of fixed length a rate, which
 decides for good. What it finds is too high near saturation.
 
 Exit codes: 0 found; 1 the tool failed; 2 wrong usage; 3 the objective does not
-hold at any rate; 4 the search ended without a capacity; 130 interrupted.`,
-		Example: `  fermata capacity examples/systems/llama3-8b-1xh100-stall-free.yaml --slo "ttft<=2s @p99"
+hold at any rate, or nothing was answered; 4 the search ended without a capacity, or
+this machine was the bottleneck; 130 interrupted.`,
+		Example: `  fermata capacity http://127.0.0.1:8000 --slo "ttft<=2s and tbt.p99<=100ms @p90" --precision 10%
+  fermata capacity https://api.example.com/v1 --model m --api-key-env KEY --slo "ttft<=2s @p90" \
+      --precision 25% --prices prices.yaml --max-cost 5
+  fermata capacity examples/systems/llama3-8b-1xh100-stall-free.yaml --slo "ttft<=2s @p99"
   fermata capacity system.yaml --slo "fluidity.decode>=0.9 gap=25ms" --slo "tbt.p99<=50ms" --slo "tpot<=30ms"
   fermata capacity system.yaml --slo "ttft<=1s and tpot<=25ms @90%" --precision 10% --seeds 3 -o json
   fermata capacity system.yaml --slo "ttft<=2s" --method bisect --trial 1000`,
-		Args: takes(1, 1, "one simulator spec"),
+		Args: takes(1, 1, "one URL, run file or simulator's spec"),
 	}
-	flags := addSpecFlags(c, isSteered)
+	flags := addSpecFlags(c, isSearched)
 	f := c.Flags()
 	f.StringVar(&precision, "precision", "5%", "half-width of the interval aimed at, a `SHARE` such as 5% or 10%")
 	f.StringVar(&o.Search.Method, "method", capacity.HTRM, "`METHOD` of the search: "+capacity.HTRM+" or "+capacity.Bisect)
 	f.IntVar(&o.Search.TrialRequests, "trial", 1000, "requests of each trial of --method bisect: `N`")
 	f.Float64Var(&o.Search.Start, "start", 1, "first `RATE` of --method bisect, in requests a second")
 	f.IntVar(&o.Seeds, "seeds", 1, "search `N` times for each objective, with other arrivals and prompts")
-	f.StringVar(&o.State, "state", "", "`FILE` that keeps what is known, from which an interrupted search goes on")
+	f.StringVar(&out, "out", "", "`DIR` for the recording of a server's search, in which an interrupted one goes on (default runs/TIME-capacity)")
+	f.StringVar(&o.State, "state", "", "`FILE` that keeps what is known of a simulator, from which an interrupted search goes on")
 	f.StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as scheduler.chunk=1024")
 	f.StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.CapacityFormats(), ", "))
 	f.BoolVar(&quiet, "quiet", false, "no progress")
@@ -82,7 +91,20 @@ hold at any rate; 4 the search ended without a capacity; 130 interrupted.`,
 		if err != nil {
 			return err
 		}
-		site, err := capacitySite(args[0], sets)
+		data, server, err := isServer(args[0])
+		if err != nil {
+			return err
+		}
+		if server {
+			if o.State != "" {
+				return usagef("--state is for simulators; a server's search keeps what it knows in its folder: give that with --out")
+			}
+			return s.searchServer(c.Context(), args[0], sets, o, searchPlace{out, quiet}, format)
+		}
+		if err := onlyOfServers(c); err != nil {
+			return err
+		}
+		site, err := simulatedSite(args[0], data, sets)
 		if err != nil {
 			return err
 		}
@@ -100,22 +122,25 @@ func isSteered(f spec.Flag) bool {
 	return strings.HasPrefix(f.Path, "workload.") || f.Path == "judge.deadlines" || f.Path == "judge.pace"
 }
 
-// capacitySite is what an argument names.
-func capacitySite(arg string, sets []conf.Setting) (experiment.CapacitySite, error) {
-	if strings.Contains(arg, "://") {
-		return nil, usagef("%s is a server, and only simulator specs are searched so far", arg)
+// onlyOfServers says which flag means nothing for a simulator.
+func onlyOfServers(c *cobra.Command) error {
+	if c.Flags().Changed("out") {
+		return usagef("--out is for servers: the search of a simulator has no recording")
 	}
-	data, err := readSim(arg)
-	if err != nil {
-		return nil, err
+	for _, f := range spec.Flags() {
+		if isSearched(f) && !isSteered(f) && c.Flags().Changed(f.Name) {
+			return usagef("--%s is for servers, and this is a simulator's spec", f.Name)
+		}
 	}
-	if spec.NamesTarget(data) {
-		return nil, usagef("%s is a run file, and only simulator specs are searched so far", arg)
-	}
+	return nil
+}
+
+// simulatedSite is a simulator's spec that is searched.
+func simulatedSite(file string, data []byte, sets []conf.Setting) (experiment.CapacitySite, error) {
 	for i := range sets {
 		sets[i].Path = spec.SimKey(sets[i].Path)
 	}
-	one, err := spec.ReadSteeredSim(arg, data, sets)
+	one, err := spec.ReadSteeredSim(file, data, sets)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +160,7 @@ func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o e
 	results, err := experiment.Capacity(ctx, site, o)
 	bar.end()
 	if len(results) > 0 {
-		if err := report.WriteCapacity(format, s.out, results, look(s.out)); err != nil {
+		if err := s.tellCapacity(format, results); err != nil {
 			return err
 		}
 	}
@@ -145,6 +170,11 @@ func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o e
 	return searched(results, o.State, s)
 }
 
+// tellCapacity prints what was found on standard output.
+func (s streams) tellCapacity(format string, results []*capacity.Result) error {
+	return report.WriteCapacity(format, s.out, results, look(s.out))
+}
+
 // searched is the exit code of what was found.
 func searched(results []*capacity.Result, state string, s streams) error {
 	worst := exitFine
@@ -152,7 +182,9 @@ func searched(results []*capacity.Result, state string, s streams) error {
 		code := exitUnclear
 		switch r.Ending {
 		case capacity.Found, capacity.NeverMissed:
-			code = exitFine
+			if code = exitFine; r.ClientBound {
+				code = exitUnclear
+			}
 		case capacity.AlwaysMiss, capacity.Unanswered:
 			code = exitMissed
 		case capacity.Interrupted:

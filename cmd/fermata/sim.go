@@ -190,14 +190,19 @@ func newCounter(s streams, quiet bool, what string) *counter {
 }
 
 func (c *counter) show(done, all int) {
-	if c.quiet || !c.terminal && time.Since(c.shown) < 10*time.Second {
-		return
-	}
-	c.shown = time.Now()
 	text := fmt.Sprintf("%d of %d %s", done, all, c.what)
 	if all == 0 {
 		text = fmt.Sprintf("%d %s", done, c.what)
 	}
+	c.tell(text)
+}
+
+// tell rewrites the line on a terminal, and adds one every ten seconds elsewhere.
+func (c *counter) tell(text string) {
+	if c.quiet || !c.terminal && time.Since(c.shown) < 10*time.Second {
+		return
+	}
+	c.shown = time.Now()
 	if !c.terminal {
 		c.s.say("%s", text)
 		return
