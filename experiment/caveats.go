@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"fermata/cost"
-	"fermata/load"
 	"fermata/metrics"
 	"fermata/recording"
 	"fermata/schedule"
@@ -36,7 +34,7 @@ func caveats(s *spec.Run, meta *recording.Meta, r *metrics.Result) []metrics.War
 	if w := stale(s, meta); w != nil {
 		all = append(all, *w)
 	}
-	whole := meta.Interrupted == "" && slices.Contains([]string{load.NextWasDue, load.LastHadEnded}, meta.WindowWhy)
+	whole := meta.Interrupted == "" && schedule.Planned(meta.WindowWhy)
 	if why := tooFew(s, r.Load.Measured, s.Schedule.Requests, r.Sessions != nil); whole && why != "" {
 		all = append(all, metrics.Warning{
 			Code: "too_few_rows", Text: why,

@@ -179,3 +179,46 @@ func writeTrace(t *testing.T, name string) string {
 	}
 	return path
 }
+
+// Rows that a run leaves out are counted aloud.
+func TestGivenNotes(t *testing.T) {
+	dir := t.TempDir()
+	azure, own := filepath.Join(dir, "azure.csv"), filepath.Join(dir, "own.csv")
+	for path, text := range map[string]string{
+		azure: "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00,5,5\n2024-05-10 00:00:01,5,0\n2024-05-10 00:00:02,5,9\n2024-05-10 00:00:03,0,9\n2024-05-10 00:00:04,5,9\n",
+		own:   "at_s\n0\n1\n2\n3\n4\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := "2 rows of " + azure + " are of requests that failed, and are left out"
+	for _, c := range []struct {
+		o    schedule.Options
+		want []string
+	}{
+		{schedule.Options{File: azure}, []string{failed}},
+		{schedule.Options{File: azure, Requests: 2}, []string{failed, "of 3 given times the first 2 are used, enough for 2 measured requests; 1 are left out"}},
+		{schedule.Options{File: own}, nil},
+		{schedule.Options{File: own, Requests: 2, Warmup: "1"}, []string{"of 5 given times the first 3 are used, enough for 2 measured requests; 2 are left out"}},
+		{schedule.Options{File: own, Duration: 2 * time.Second}, []string{"of 5 given times the first 2 are used, enough for a measured phase of 2s; 3 are left out"}},
+		{schedule.Options{Rate: 4}, nil},
+	} {
+		s := &spec.Run{Seed: 1, Schedule: c.o}
+		_, arrivals, err := open(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := givenNotes(s, arrivals); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.o, got, c.want)
+		}
+	}
+	s := &spec.Run{Seed: 1, Schedule: schedule.Options{File: azure}, Workload: workload.Options{MaxInput: 1000}}
+	if _, _, err := open(s); err == nil || !strings.Contains(err.Error(), "the workload's filters (max_input) choose among others: give the file as workload.dataset (--dataset) instead") {
+		t.Errorf("filters beside a trace: %v", err)
+	}
+	s.Schedule.File = own // whose lengths are drawn
+	if _, _, err := open(s); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fermata/load"
+	"fermata/schedule"
 )
 
 // A Plan is what a run is going to do, for its progress.
@@ -15,8 +16,20 @@ type Plan struct {
 	Currency string
 	Users    int // of a closed loop, in which nothing is offered at a rate
 
+	endNs          int64 // of the measured phase, where it is known from the start, as with given times; else 0
 	warmupRequests int64 // after which the warm-up ends; negative where they do not end it
 	warmupNs       int64 // at which it ends, likewise
+}
+
+// planOf is what a schedule has planned, whose measured phase may have a length.
+func planOf(arrivals *schedule.Schedule, duration time.Duration) Plan {
+	p := Plan{Duration: duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users()}
+	p.Measured, _ = arrivals.MeasuredTotal()
+	p.warmupRequests, p.warmupNs = arrivals.WarmupEnd()
+	if _, end, known := arrivals.Window(); known && !arrivals.Converses() {
+		p.endNs = end
+	}
+	return p
 }
 
 // A Pace is how fast a run goes at the moment, and how long it will go on.
@@ -71,6 +84,9 @@ func (p *Progress) Take(now load.Live) Pace {
 
 // left estimates how long requests of the measured phase will go on being due.
 func (p *Progress) left(now load.Live, rate float64) (time.Duration, bool) {
+	if end := p.Plan.endNs; end > 0 {
+		return max(0, time.Duration(end-now.TimeNs)), true
+	}
 	requests := func(n int64) (time.Duration, bool) {
 		switch {
 		case n <= 0:

@@ -32,6 +32,8 @@ func TestPace(t *testing.T) {
 		{"by time", Plan{Duration: time.Minute, warmupRequests: -1, warmupNs: 5e9}, 15, 50 * time.Second},
 		{"by time, warm-up by the earlier of two", Plan{Duration: time.Minute, warmupRequests: 20, warmupNs: 6e9}, 2, 63 * time.Second},
 		{"by time, after it", Plan{Duration: time.Minute, warmupRequests: -1, warmupNs: 5e9}, 66, 0},
+		{"given times", Plan{Measured: 100, endNs: 90e9, warmupRequests: 0, warmupNs: -1}, 15, 75 * time.Second},
+		{"given times, after the last", Plan{Measured: 100, endNs: 9e9, warmupRequests: 0, warmupNs: -1}, 15, 0},
 		{"nobody knows", Plan{warmupRequests: 20, warmupNs: -1}, 9, unknown},
 	} {
 		warm := c.plan.warmupRequests

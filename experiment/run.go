@@ -104,6 +104,9 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := unfiltered(s, arrivals); err != nil {
+		return nil, nil, err
+	}
 	if !prompts.Conversing() {
 		if s.Schedule.Think != "" && arrivals.Users() == 0 {
 			return nil, nil, errors.New("schedule.think is for closed loops and conversations, and this run has neither; leave it out, or give concurrency or turns")
@@ -122,7 +125,8 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, error) {
 	if n := prompts.Timed(); n > 0 && s.Schedule.Unset() {
 		due := prompts.Times()
-		return schedule.NewTimed(s.Schedule, n, func(i int) schedule.Arrival { return schedule.Arrival{Due: due(i)} }, s.Seed)
+		at := func(i int) schedule.Arrival { return schedule.Arrival{Due: due(i)} }
+		return schedule.NewTimed(s.Schedule, schedule.Rows{N: n, At: at}, s.Seed)
 	}
 	if s.Schedule.File != "" {
 		if trace, err := workload.ReadTrace(s.Schedule.File); err != nil {
@@ -141,10 +145,37 @@ func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, 
 // fromTrace is the schedule of a published trace: its arrivals and its lengths.
 func fromTrace(s *spec.Run, trace *workload.Trace) (*schedule.Schedule, error) {
 	row := trace.Rows()
-	return schedule.NewTimed(s.Schedule, trace.Len(), func(i int) schedule.Arrival {
+	at := func(i int) schedule.Arrival {
 		r := row(i)
 		return schedule.Arrival{Due: r.DueNs, PromptTokens: r.PromptTokens, OutputTokens: r.OutputTokens}
-	}, s.Seed)
+	}
+	return schedule.NewTimed(s.Schedule, schedule.Rows{N: trace.Len(), At: at, Sized: true, Failed: trace.Failed()}, s.Seed)
+}
+
+// unfiltered says which filters of lengths would do nothing, since the lengths are
+// those of given times.
+func unfiltered(s *spec.Run, arrivals *schedule.Schedule) error {
+	names := s.Workload.Filters()
+	if rows, _ := arrivals.Given(); names == "" || s.Workload.Dataset != "" || !rows.Sized {
+		return nil
+	}
+	return fmt.Errorf("the lengths of %s, which schedule.file (--trace) names, are its own, and the workload's filters (%s) choose among others: give the file as workload.dataset (--dataset) instead, or leave the filters out", s.Schedule.File, names)
+}
+
+// givenNotes say which rows of given times are left out.
+func givenNotes(s *spec.Run, arrivals *schedule.Schedule) (notes []string) {
+	rows, used := arrivals.Given()
+	if rows.Failed > 0 {
+		notes = append(notes, fmt.Sprintf("%d rows of %s are of requests that failed, and are left out", rows.Failed, s.Schedule.File))
+	}
+	if left := int64(rows.N) - used; left > 0 {
+		why := fmt.Sprintf("%d measured requests", s.Schedule.Requests)
+		if s.Schedule.Duration > 0 {
+			why = fmt.Sprintf("a measured phase of %s", s.Schedule.Duration)
+		}
+		notes = append(notes, fmt.Sprintf("of %d given times the first %d are used, enough for %s; %d are left out", rows.N, used, why, left))
+	}
+	return notes
 }
 
 // converseNotes say what a rate means for conversations.

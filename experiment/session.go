@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"fermata/check"
 	"fermata/cost"
@@ -58,7 +59,7 @@ func ready(ctx context.Context, s *spec.Run, o Options, open func(*spec.Run) (*w
 // ask finds out what there is to know before anything is measured.
 func (r *session) ask(ctx context.Context) error {
 	s, o := r.spec, &r.options
-	for _, note := range append(r.prompts.Notes(), converseNotes(s, r.prompts)...) {
+	for _, note := range slices.Concat(r.prompts.Notes(), converseNotes(s, r.prompts), givenNotes(s, r.arrivals)) {
 		o.Say("%s", note)
 	}
 	if err := give(r.all, s, r.prompts); err != nil {
@@ -137,9 +138,8 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 	if err != nil {
 		return load.End{}, err
 	}
-	plan := Plan{Duration: s.Schedule.Duration, Warmup: arrivals.WarmupText(), Users: arrivals.Users(), MaxCost: s.Load.MaxCost, Currency: s.Prices.Currency}
-	plan.Measured, _ = arrivals.MeasuredTotal()
-	plan.warmupRequests, plan.warmupNs = arrivals.WarmupEnd()
+	plan := planOf(arrivals, s.Schedule.Duration)
+	plan.MaxCost, plan.Currency = s.Load.MaxCost, s.Prices.Currency
 	budget, err := budgetOf(s, all, whom)
 	if err != nil {
 		return load.End{}, err

@@ -24,7 +24,7 @@ func Simulate(ctx context.Context, s *spec.Sim, o Options) (*Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range v.prompts.Notes() {
+	for _, note := range append(v.prompts.Notes(), givenNotes(s.Run(), v.arrivals)...) {
 		o.Say("%s", note)
 	}
 	dir, err := folder(o.Out, s.Name)
@@ -35,9 +35,7 @@ func Simulate(ctx context.Context, s *spec.Sim, o Options) (*Done, error) {
 		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
 	if o.Live != nil {
-		plan := Plan{Duration: s.Schedule.Duration, Warmup: v.arrivals.WarmupText(), Users: v.arrivals.Users()}
-		plan.Measured, _ = v.arrivals.MeasuredTotal()
-		plan.warmupRequests, plan.warmupNs = v.arrivals.WarmupEnd()
+		plan := planOf(v.arrivals, s.Schedule.Duration)
 		v.live = func(l load.Live) { o.Live(l, plan) }
 	}
 	again, err := s.YAMLIn(dir)

@@ -424,9 +424,9 @@ func (v *virtual) finish() error {
 func (v *virtual) window() (start, end int64, why string) {
 	start, end, known := v.arrivals.Window()
 	if !known {
-		return start, max(start, v.lastEnd), "the last measured request had ended"
+		end = max(start, v.lastEnd)
 	}
-	return start, end, "the next request was due"
+	return start, end, v.arrivals.WindowWhy()
 }
 
 // An askQueue is those who will ask, in a heap by due time.

@@ -120,7 +120,7 @@ func talking(t *testing.T, s *teller, api string, what workload.Options, when sc
 		t.Fatal(err)
 	}
 	if n := prompts.Timed(); n > 0 {
-		if j.Schedule, err = schedule.NewTimed(schedule.Options{Think: when.Think}, n, begin(prompts), 1); err != nil {
+		if j.Schedule, err = schedule.NewTimed(schedule.Options{Think: when.Think}, schedule.Rows{N: n, At: begin(prompts)}, 1); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -467,20 +467,13 @@ func (r *run) err() error {
 	return nil
 }
 
-// Why the measured phase ended where nothing stopped it.
-const (
-	NextWasDue   = "the next request was due"
-	LastHadEnded = "the last measured request had ended"
-)
-
 func (r *run) end() End {
 	e := End{Live: r.live(), ByFailures: r.failed.Load(), Reached: r.tally.reached.Load()}
 	start, end, known := r.times.Window()
 	e.WindowStart, e.WindowEnd = start, end
-	e.Why = NextWasDue
+	e.Why = r.times.WindowWhy()
 	if !known {
 		e.WindowEnd = max(start, r.lastEnd.Load())
-		e.Why = LastHadEnded
 	}
 	if c := r.closed.Load(); c != nil && (!known || e.WindowEnd > c.at) {
 		e.WindowEnd, e.Why = max(start, c.at), c.why

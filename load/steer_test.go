@@ -105,7 +105,7 @@ func TestSteeredRun(t *testing.T) {
 		}()
 		end, r := offer(t, j)
 		p := phases(r)
-		if len(p[recording.Warmup]) != 40 || len(p[recording.Measured]) != 20 || end.WindowStart != p[recording.Measured][0].Due || end.Why != NextWasDue || end.Interrupted != "" {
+		if len(p[recording.Warmup]) != 40 || len(p[recording.Measured]) != 20 || end.WindowStart != p[recording.Measured][0].Due || end.Why != schedule.NextWasDue || end.Interrupted != "" {
 			t.Errorf("%d and %d requests, %+v", len(p[recording.Warmup]), len(p[recording.Measured]), end)
 		}
 		if next := p[recording.Drain]; len(next) > 0 && end.WindowEnd != next[0].Due {

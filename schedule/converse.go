@@ -14,7 +14,7 @@ func (s *Schedule) Converse(turns func(i int64) (int, bool)) error {
 		return nil
 	}
 	var all int64
-	for i := range s.given.n {
+	for i := range s.given.N {
 		n, ok := turns(int64(i))
 		if !ok {
 			break
@@ -55,8 +55,8 @@ func (s *Schedule) Start(now int64) (Arrival, bool) {
 	switch {
 	case s.moments != nil:
 		a.Due = s.moments.next(now)
-	case s.index < int64(s.given.n):
-		a = s.given.at(int(s.index))
+	case s.index < int64(s.given.N):
+		a = s.given.At(int(s.index))
 	default:
 		return Arrival{}, false
 	}

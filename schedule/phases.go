@@ -1,5 +1,7 @@
 package schedule
 
+import "slices"
+
 // phases places due times, in ascending order, into half-open stretches of
 // schedule time: warm-up [0, start), measured [start, end), drain from end on.
 // In a closed loop a due time may come a little after a later one, as users wake
@@ -18,6 +20,7 @@ type phases struct {
 	last       int64 // due time of the latest measured one
 	start, end int64
 	ended      bool // end is known
+	ranOut     bool // end follows the last of given times
 }
 
 // newPhases starts the phases, with what is known before the first arrival.
@@ -114,6 +117,32 @@ func (p *phases) whole(n int64) bool { return p.block < 2 || n%p.block == 0 }
 // they run out.
 func (p *phases) finish() {
 	if !p.ended || p.end > p.last+1 {
-		p.end, p.ended = p.last+1, true
+		p.end, p.ended, p.ranOut = p.last+1, true, true
 	}
+}
+
+// Why a measured phase ended where it did, as its schedule has it.
+const (
+	NextWasDue   = "the next request was due"
+	TimeWasUp    = "its time was up"
+	GivenRanOut  = "the given times had come to their last"
+	LastHadEnded = "the last measured request had ended"
+)
+
+// Planned says that a phase ended as its schedule has it, for one of these reasons.
+func Planned(why string) bool {
+	return slices.Contains([]string{NextWasDue, TimeWasUp, GivenRanOut, LastHadEnded}, why)
+}
+
+// why is the reason for the end.
+func (p *phases) why() string {
+	switch {
+	case !p.ended:
+		return LastHadEnded
+	case p.ranOut:
+		return GivenRanOut
+	case p.duration > 0:
+		return TimeWasUp
+	}
+	return NextWasDue
 }

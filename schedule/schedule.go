@@ -14,7 +14,7 @@ import (
 // one goroutine. New and NewGiven make one.
 type Schedule struct {
 	moments moments // nil for given times
-	given   given
+	given   Rows
 	placing phases // of given times: those that Next has given
 	users   int
 	streams int64 // of each user; 0 is 1
@@ -64,7 +64,7 @@ func New(o Options, runSeed uint64) (*Schedule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the schedule: %w", err)
 		}
-		return newGiven(o, rows.given(), runSeed)
+		return NewTimed(o, rows.given(), runSeed)
 	}
 	end, err := o.warmupEnd(o.Requests)
 	if err != nil {
@@ -113,33 +113,30 @@ func NewGiven(o Options, rows []Arrival, runSeed uint64) (*Schedule, error) {
 		t.add(r)
 	}
 	t.sort()
-	return newGiven(o, t.given(), runSeed)
+	return NewTimed(o, t.given(), runSeed)
 }
 
-// NewTimed is NewGiven for n rows that stand elsewhere, such as in a data set, in
-// the order of their times, which are from 0 on: at gives row i, whenever it is
-// asked, and is asked from one goroutine at a time.
-func NewTimed(o Options, n int, at func(i int) Arrival, runSeed uint64) (*Schedule, error) {
-	return newGiven(o, given{n, at}, runSeed)
+// Rows are given times, with what stands beside them, in the order of time.
+type Rows struct {
+	N      int
+	At     func(i int) Arrival // asked often, in any order, from one goroutine at a time
+	Sized  bool                // some have lengths
+	Failed int64               // rows of requests that failed, which are not among them
 }
 
-// given are rows in the order of their times, which are not kept here.
-type given struct {
-	n  int
-	at func(i int) Arrival
-}
-
-func newGiven(o Options, rows given, runSeed uint64) (*Schedule, error) {
+// NewTimed is NewGiven for rows that stand elsewhere, such as in a data set. Their
+// times are from 0 on.
+func NewTimed(o Options, rows Rows, runSeed uint64) (*Schedule, error) {
 	o.Kind, o.File = Given, ""
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if rows.n == 0 {
+	if rows.N == 0 {
 		return nil, errors.New("making a schedule of given times: there are none")
 	}
 	base := o.Requests
 	if base == 0 && o.Duration == 0 {
-		base = int64(rows.n)
+		base = int64(rows.N)
 	}
 	end, err := o.warmupEnd(base)
 	if err != nil {
@@ -148,8 +145,8 @@ func newGiven(o Options, rows given, runSeed uint64) (*Schedule, error) {
 	s := &Schedule{quiet: true, given: rows, seed: runSeed, options: o}
 	s.think, _ = parseThink(o.Think) // checked above
 	if o.Speedup != 0 {
-		s.given.at = func(i int) Arrival {
-			a := rows.at(i)
+		s.given.At = func(i int) Arrival {
+			a := rows.At(i)
 			a.Due = atSpeed(a.Due, o.Speedup)
 			return a
 		}
@@ -158,8 +155,8 @@ func newGiven(o Options, rows given, runSeed uint64) (*Schedule, error) {
 	s.placing = newPhases(phases{warmup: end, requests: o.Requests, duration: int64(o.Duration)})
 	s.phases = s.placing
 	before := int64(0)
-	for i := range rows.n {
-		due := s.given.at(i).Due
+	for i := range rows.N {
+		due := s.given.At(i).Due
 		if due < before {
 			return nil, fmt.Errorf("making a schedule of given times: time %d is before the one before", i+1)
 		}
@@ -170,7 +167,7 @@ func newGiven(o Options, rows given, runSeed uint64) (*Schedule, error) {
 	}
 	s.total = s.phases.measured
 	if s.total == 0 {
-		return nil, fmt.Errorf("making a schedule of given times: none of the %d rows is left to measure (warm-up: %s)", rows.n, end.text)
+		return nil, fmt.Errorf("making a schedule of given times: none of the %d rows is left to measure (warm-up: %s)", rows.N, end.text)
 	}
 	if s.phases.now == Measured {
 		s.phases.finish()
@@ -201,8 +198,8 @@ func (s *Schedule) Next(now int64) (Arrival, bool) {
 	if s.moments != nil {
 		a.Due = s.moments.next(now)
 		a.Phase = s.phases.place(a.Due)
-	} else if s.index < int64(s.given.n) {
-		a = s.given.at(int(s.index))
+	} else if s.index < int64(s.given.N) {
+		a = s.given.At(int(s.index))
 		a.Phase = s.placing.place(a.Due)
 	} else {
 		return Arrival{}, false
@@ -256,6 +253,25 @@ func (s *Schedule) Window() (start, end int64, known bool) {
 		return s.helm.window()
 	}
 	return s.phases.start, s.phases.end, s.phases.ended
+}
+
+// Given are the rows of given times, and how many of them are to be used, up to the
+// end of the measured phase; 0 rows for other schedules, and for conversations,
+// whose turns decide.
+func (s *Schedule) Given() (rows Rows, used int64) {
+	if s.converse || s.moments != nil {
+		return Rows{}, 0
+	}
+	return s.given, s.phases.warm + s.phases.measured
+}
+
+// WindowWhy says why the measured phase ends where Window says, or where the load
+// sees that it does.
+func (s *Schedule) WindowWhy() string {
+	if s.helm != nil {
+		return NextWasDue
+	}
+	return s.phases.why()
 }
 
 // WarmupText is the length of the warm-up for people, such as

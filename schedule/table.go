@@ -12,6 +12,7 @@ import (
 type table struct {
 	due, prompt, output packed.Column
 	sessions            packed.Texts // from the first row that has one; none where no row has
+	sized               bool         // some row has a length
 	order               []int32      // of rows by time; nil where they stand in that order
 }
 
@@ -26,6 +27,7 @@ func (t *table) add(a Arrival) {
 	if a.Session != "" || t.sessions.Len() > 0 {
 		t.sessions.Add(a.Session)
 	}
+	t.sized = t.sized || a.PromptTokens > 0 || a.OutputTokens > 0
 	t.due.Add(a.Due)
 	t.prompt.Add(int64(a.PromptTokens))
 	t.output.Add(int64(a.OutputTokens))
@@ -50,9 +52,9 @@ func (t *table) sort() {
 }
 
 // given are the rows in the order of their times.
-func (t *table) given() given {
+func (t *table) given() Rows {
 	due, prompt, output := t.due.Reader(), t.prompt.Reader(), t.output.Reader()
-	return given{t.rows(), func(i int) Arrival {
+	return Rows{N: t.rows(), Sized: t.sized, At: func(i int) Arrival {
 		if t.order != nil {
 			i = int(t.order[i])
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -110,5 +111,35 @@ func TestLongLine(t *testing.T) {
 	text := "{\"at_s\":1}\n{\"at_s\":2,\"session\":\"" + strings.Repeat("x", lineMax) + "\"}\n"
 	if _, err := readRows(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "line 2: longer than 16777216 bytes") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The reason of a window's end is the one that ended it.
+func TestWindowWhy(t *testing.T) {
+	file := write(t, "rows.csv", "at_s\n0\n1\n2\n3\n")
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Rate: 10, Requests: 5}, NextWasDue},
+		{Options{Rate: 10, Duration: time.Second}, TimeWasUp},
+		{Options{Kind: Closed, Concurrency: 1, Requests: 5}, LastHadEnded},
+		{Options{Kind: Closed, Concurrency: 1, Duration: time.Second}, TimeWasUp},
+		{Options{Kind: All, Requests: 5}, LastHadEnded},
+		{Options{File: file}, GivenRanOut},
+		{Options{File: file, Requests: 3}, NextWasDue},
+		{Options{File: file, Requests: 30}, GivenRanOut},
+		{Options{File: file, Duration: 2 * time.Second}, TimeWasUp},
+		{Options{File: file, Duration: time.Minute}, GivenRanOut},
+	} {
+		s := mustNew(t, c.o, 1)
+		for i := range int64(100) {
+			if a, ok := s.Next(i * 1e8); !ok || a.Phase == Drain {
+				break
+			}
+		}
+		if why := s.WindowWhy(); why != c.want || !Planned(why) {
+			t.Errorf("%+v: %q, want %q", c.o, why, c.want)
+		}
 	}
 }

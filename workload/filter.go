@@ -48,6 +48,10 @@ func (f filter) why(p pair) int {
 	return passes
 }
 
+// Filters are the keys of o's filters of lengths that are on, such as "min_input,
+// max_total".
+func (o *Options) Filters() string { return newFilter(*o).names() }
+
 // names are the keys of the filters that are on.
 func (f filter) names() string {
 	var names []string

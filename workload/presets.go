@@ -24,7 +24,7 @@ type preset struct {
 var presets = map[string]preset{
 	"lmsys": {
 		input: law{kind: lognormal, a: 417, b: 1418}, output: law{kind: lognormal, a: 139, b: 484},
-		source: "lognormal by median and 90th percentile of LMSys-Chat-1M: prompts 417 and 1,418 (Etalon's paper), answers 139 and 484 (Vidur's table, at most 4,096 in all); drawn independently, since no correlation is published",
+		source: "lognormal by median and 90th percentile of LMSys-Chat-1M: prompts 417 and 1,418 (Etalon's paper), answers 139 and 484 (Vidur's table, which leaves out what is longer than 4,096 in all; lengths drawn here have no such bound: --max-total gives one); drawn independently, since no correlation is published",
 	},
 	"sharegpt": {
 		table:  "sharegpt",

@@ -40,6 +40,9 @@ func ReadTrace(name string) (*Trace, error) {
 // Len is how many rows there are.
 func (t *Trace) Len() int { return t.d.rows() }
 
+// Failed is how many rows are of requests that failed, and are left out.
+func (t *Trace) Failed() int64 { return t.d.skips.Empty }
+
 // Rows gives row i, from 0; the function is for one goroutine.
 func (t *Trace) Rows() func(i int) TraceRow {
 	due, length := t.d.times(), t.d.lengths.reader()
