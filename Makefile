@@ -14,8 +14,12 @@ build: ## the static binary, bin/fermata
 demo: build ## two servers, one load: what the averages hide
 	$(BIN) demo
 
-test: ## all tests but the slow ones
+test: browser ## all tests but the slow ones
 	$(GO) test ./...
+
+.PHONY: browser
+browser: ## Chromium for the tests of pages, where it is missing and can be installed
+	@./tools/chromium.sh
 
 lint: ## formatting, vet, staticcheck; rules of our own are tests (house_test.go)
 	@unformatted=$$($(TOOL) gofumpt -l .); if [ -n "$$unformatted" ]; then echo "not gofumpt-ed (make fmt):"; echo "$$unformatted"; exit 1; fi

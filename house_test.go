@@ -39,6 +39,8 @@ var doors = map[string][]string{
 	"github.com/rogpeppe/go-internal":  {"test"},
 	"pgregory.net/rapid":               {"test"},
 	"github.com/google/go-cmp":         {"test"},
+	"github.com/chromedp/chromedp":     {"test"}, // drives a real browser
+	"github.com/chromedp/cdproto":      {"test"}, // … by its protocol
 }
 
 type listed struct {

@@ -71,6 +71,16 @@ func (c Comparison) Compare() (*compare.Comparison, error) {
 	return out, nil
 }
 
+// Runs are the folders or files of all runs that are compared, side by side.
+func (c Comparison) Runs() ([]string, error) {
+	sides, err := sidesOf(c.Sides)
+	var all []string
+	for _, s := range sides {
+		all = append(all, s.dirs...)
+	}
+	return all, err
+}
+
 // runToCompare reads one run with all that a comparison needs of it.
 func runToCompare(dir string, sets []conf.Setting, statistics []report.Statistic, version string) (compare.Run, []metrics.Objective, error) {
 	run := compare.Run{Name: dir, Path: identity(dir)}

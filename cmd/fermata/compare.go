@@ -9,7 +9,7 @@ import (
 )
 
 func newCompare(s streams) *cobra.Command {
-	var format, failOn string
+	var format, failOn, html string
 	var show []string
 	c := &cobra.Command{
 		Use:   "compare A B [C…]",
@@ -41,6 +41,7 @@ a further system is worse in something; 4 refused.`,
 	c.Flags().StringVar(&failOn, "fail-on", "", "`WHAT` gives exit code 3: worse")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"worse"}, cobra.ShellCompDirectiveNoFileComp))
 	addFormatOf(c, &format, report.ComparisonFormats())
+	addHTML(c, &html)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkComparisonFormat(format); err != nil {
 			return err
@@ -48,12 +49,19 @@ a further system is worse in something; 4 refused.`,
 		if c.Flags().Changed("fail-on") && failOn != "worse" {
 			return usagef("--fail-on takes worse, not %q", failOn)
 		}
+		if err := checkHTML(&html); err != nil {
+			return err
+		}
 		sets, err := flags.settings(c, nil)
 		if err != nil {
 			return err
 		}
-		out, err := experiment.Comparison{Sides: args, Sets: sets, Metrics: show, Version: version()}.Compare()
+		asked := experiment.Comparison{Sides: args, Sets: sets, Metrics: show, Version: version()}
+		out, err := asked.Compare()
 		if err != nil {
+			return err
+		}
+		if err := s.pageOfComparison(html, asked, out); err != nil {
 			return err
 		}
 		return s.compared(format, out, failOn != "")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"fermata/experiment"
@@ -10,7 +12,7 @@ import (
 )
 
 func newDemo(s streams) *cobra.Command {
-	var out, format string
+	var out, format, html string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Two servers, one load: what the averages hide",
@@ -19,13 +21,19 @@ the clock: Yi-34B on two H100 under two schedulers. Their medians of TBT and of
 normalized latency agree, and by p95 of TBT prefill-first even looks better; it
 lets its readers wait for nine seconds in the middle of an answer, stall-free
 never for a fifth of a second. The report names the blind spots: which
-metric hides what another shows. It takes half a minute.`,
+metric hides what another shows; the page beside the recordings draws them. It
+takes half a minute.`,
 		Args: takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the two recordings (default runs/TIME-demo)")
 	addFormat(c, &format)
+	c.Flags().StringVar(&html, "html", "", "`PATH` of the page with pictures (default report.html beside the recordings)")
+	_ = c.MarkFlagFilename("html", "html")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(format); err != nil {
+			return err
+		}
+		if err := checkHTML(&html); err != nil {
 			return err
 		}
 		ctx, stop, release := interrupts(c.Context(), s)
@@ -39,6 +47,12 @@ metric hides what another shows. It takes half a minute.`,
 			return err
 		}
 		if err := s.demo(format, runs); err != nil {
+			return err
+		}
+		if html == "" {
+			html = filepath.Join(filepath.Dir(runs[0].Dir), "report.html")
+		}
+		if err := s.pageOfRuns(html, runs...); err != nil {
 			return err
 		}
 		for _, r := range runs {

@@ -47,7 +47,7 @@ func (r *repeating) check(c *cobra.Command, format string) error {
 
 // measureAgain makes the run several times, reports all, and compares where there
 // are two systems.
-func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run, args []string, sets []conf.Setting, out, format string, quiet bool) error {
+func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run, args []string, sets []conf.Setting, out, format, html string, quiet bool) error {
 	job := experiment.Repeat{Systems: []*spec.Run{r}, Times: again.times}
 	if again.against != "" {
 		url := conf.Setting{Path: "target.url", Value: again.against, From: "--against"}
@@ -72,18 +72,22 @@ func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run
 	}
 	defer s.say("recorded in %s", done.Dir)
 	var results []*metrics.Result
+	var all []*experiment.Done
 	for _, side := range done.Runs {
 		for _, one := range side {
-			results = append(results, one.Result)
+			results, all = append(results, one.Result), append(all, one)
 		}
 	}
 	switch {
 	case done.Cut == nil && len(done.Runs) > 1:
-		return s.compareRepeats(done.Dir, format, results)
+		return s.compareRepeats(done.Dir, format, html, results)
 	case len(done.Runs) > 1:
 		s.say("not all runs were made; `fermata compare %s` compares those that were", done.Dir)
 	}
 	if err := s.report(format, results); err != nil {
+		return err
+	}
+	if err := s.pageOfRuns(html, all...); err != nil {
 		return err
 	}
 	if done.Cut != nil {
@@ -94,10 +98,14 @@ func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run
 
 // compareRepeats compares two systems' runs, and gives their own exit code where
 // the comparison has none.
-func (s streams) compareRepeats(dir string, format string, results []*metrics.Result) error {
+func (s streams) compareRepeats(dir, format, html string, results []*metrics.Result) error {
 	sides := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
-	c, err := experiment.Comparison{Sides: sides, Version: version()}.Compare()
+	asked := experiment.Comparison{Sides: sides, Version: version()}
+	c, err := asked.Compare()
 	if err != nil {
+		return err
+	}
+	if err := s.pageOfComparison(html, asked, c); err != nil {
 		return err
 	}
 	if err := s.compared(format, c, false); err != nil {

@@ -13,11 +13,12 @@ import (
 )
 
 func newReport(s streams) *cobra.Command {
-	var format string
+	var format, html string
+	var show []int64
 	why := int64(-1)
 	c := &cobra.Command{
 		Use:   "report RUN…",
-		Short: "Tables, Markdown, CSV, JSON, JUnit or Prometheus from recordings",
+		Short: "Tables, a page with pictures, Markdown, CSV, JSON, JUnit or Prometheus from recordings",
 		Long: `Report judges recordings again, as they were judged when they were made or under
 other objectives, deadlines, paces and target gaps. Several runs are shown side by
 side. RUN is a run's folder, or a requests.parquet.
@@ -26,16 +27,22 @@ With -o junit each objective is a test case of a CI system: missed is a failure,
 an error. With -o prometheus the figures are in its text format. docs/formats.md has
 both.
 
+--html writes a page with pictures beside that: one file that needs no network and
+opens in any browser. docs/report.md describes it.
+
 Exit codes as of run: 3 an objective was missed or no request succeeded, 4 the
 measurement cannot carry the claim.`,
 		Example: `  fermata report runs/20261129-120000
   fermata report runs/a runs/b --slo "ttft<=1s @99%" --target-gap 33ms
   fermata report runs/a --prices prices.yaml --capacity capacity.json
+  fermata report runs/a runs/b --html report.html
   fermata report runs/a -o json > result.json`,
 		Args: takes(1, -1, "one RUN or more"),
 	}
 	flags := addSpecFlags(c, isReported)
 	addFormat(c, &format)
+	addHTML(c, &html)
+	c.Flags().Int64SliceVar(&show, "request", nil, "put every arrival of `REQUEST` on the page too, where it holds a sample only")
 	c.Flags().Int64Var(&why, "why", -1, "tell only why `REQUEST` of a simulated run was silent for longest")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
@@ -43,6 +50,12 @@ measurement cannot carry the claim.`,
 		}
 		if c.Flags().Changed("why") {
 			return s.why(args, why, format)
+		}
+		if len(show) > 0 && html == "" {
+			return usagef("--request is about the page: give --html PATH too")
+		}
+		if err := checkHTML(&html); err != nil {
+			return err
 		}
 		sets, err := flags.settings(c, nil)
 		if err != nil {
@@ -58,6 +71,9 @@ measurement cannot carry the claim.`,
 		}
 		metrics.Contrasts(results)
 		if err := s.report(format, results); err != nil {
+			return err
+		}
+		if err := s.page(html, page{dirs: args, sets: sets, results: results, show: show}); err != nil {
 			return err
 		}
 		return worst(results)

@@ -18,7 +18,7 @@ import (
 )
 
 func newRun(s streams) *cobra.Command {
-	var out, format string
+	var out, format, html string
 	var printSpec, quiet bool
 	var set []string
 	var again repeating
@@ -61,9 +61,13 @@ failures stopped the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 	c.Flags().IntVar(&again.times, "repeat", 0, "make the run `N` times, each with the seed after that of the one before (with --against 10 unless said)")
 	c.Flags().StringVar(&again.against, "against", "", "the same with the server at `URL` in turns, and a comparison")
 	addFormat(c, &format)
+	addHTML(c, &html)
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
+			return err
+		}
+		if err := checkHTML(&html); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, set)
@@ -77,20 +81,20 @@ failures stopped the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 			if printSpec || again.wanted() {
 				return usagef("--print-spec, --repeat and --against are about one scenario, not about %d", len(scenarios))
 			}
-			return s.measureScenarios(c.Context(), args, sets, scenarios, out, format, quiet)
+			return s.measureScenarios(c.Context(), args, sets, scenarios, out, format, html, quiet)
 		}
 		r, err := readSpec(args, sets, printSpec)
 		if err != nil {
 			return err
 		}
 		if again.wanted() && !printSpec {
-			return s.measureAgain(c.Context(), &again, r, args, sets, out, format, quiet)
+			return s.measureAgain(c.Context(), &again, r, args, sets, out, format, html, quiet)
 		}
 		if printSpec {
 			_, err := s.out.Write(r.YAML())
 			return err
 		}
-		return s.measure(c.Context(), r, out, format, quiet)
+		return s.measure(c.Context(), r, out, format, html, quiet)
 	}
 	return c
 }
@@ -124,7 +128,7 @@ func readSpec(args []string, sets []conf.Setting, printing bool) (*spec.Run, err
 }
 
 // measure runs, reports and gives the run its exit code.
-func (s streams) measure(ctx context.Context, r *spec.Run, out, format string, quiet bool) error {
+func (s streams) measure(ctx context.Context, r *spec.Run, out, format, html string, quiet bool) error {
 	done, err := s.offer(ctx, r, out, quiet)
 	if err != nil {
 		return err
@@ -133,6 +137,9 @@ func (s streams) measure(ctx context.Context, r *spec.Run, out, format string, q
 		return err
 	}
 	s.say("recorded in %s", done.Dir)
+	if err := s.pageOfRuns(html, done); err != nil {
+		return err
+	}
 	return verdict(done)
 }
 

@@ -27,7 +27,7 @@ func scenariosOf(sets []conf.Setting) []string {
 
 // measureScenarios runs one scenario after the other with the same prompts, each
 // into a folder of its own, and reports them side by side.
-func (s streams) measureScenarios(ctx context.Context, args []string, sets []conf.Setting, scenarios []string, out, format string, quiet bool) error {
+func (s streams) measureScenarios(ctx context.Context, args []string, sets []conf.Setting, scenarios []string, out, format, html string, quiet bool) error {
 	runs := make([]*spec.Run, len(scenarios))
 	for i, scenario := range scenarios {
 		r, err := readSpec(args, inScenario(sets, strings.TrimSpace(scenario)), false)
@@ -58,6 +58,9 @@ func (s streams) measureScenarios(ctx context.Context, args []string, sets []con
 		}
 	}
 	if err := s.report(format, results); err != nil {
+		return err
+	}
+	if err := s.pageOfRuns(html, all...); err != nil {
 		return err
 	}
 	if last := all[len(all)-1]; last.End.Interrupted != "" {

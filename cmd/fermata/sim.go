@@ -19,7 +19,7 @@ import (
 )
 
 func newSim(s streams) *cobra.Command {
-	var out, format string
+	var out, format, html string
 	var set, grid, show []string
 	var seeds, parallel int
 	var quiet, printSpec bool
@@ -53,12 +53,16 @@ Exit codes as of run.`,
 	c.Flags().IntVar(&parallel, "parallel", 0, "runs at once: `N` (default as many as there are cores)")
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the recording (default runs/TIME-NAME)")
 	addFormat(c, &format)
+	addHTML(c, &html)
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
 		}
 		if err := atLeastOne(c, "seeds", "parallel"); err != nil {
+			return err
+		}
+		if err := checkHTML(&html); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, set)
@@ -74,6 +78,9 @@ Exit codes as of run.`,
 			return err
 		}
 		if many {
+			if html != "" {
+				return usagef("--html is for one run; of --seeds and --grid nothing is kept but the table")
+			}
 			if out != "" {
 				return usagef("--out is for one run; of --seeds and --grid nothing is kept but the table, which -o json prints")
 			}
@@ -95,7 +102,7 @@ Exit codes as of run.`,
 			_, err = s.out.Write(text)
 			return err
 		}
-		return s.simulate(c.Context(), one, out, format, quiet)
+		return s.simulate(c.Context(), one, out, format, html, quiet)
 	}
 	return c
 }
@@ -132,7 +139,7 @@ func readSim(file string) ([]byte, error) {
 }
 
 // simulate plays one spec and reports it.
-func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format string, quiet bool) error {
+func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html string, quiet bool) error {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // there is nothing to wait for
 	defer release()
 	bar := newCounter(s, quiet, "requests")
@@ -147,6 +154,9 @@ func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format string
 		return err
 	}
 	s.say("recorded in %s", done.Dir)
+	if err := s.pageOfRuns(html, done); err != nil {
+		return err
+	}
 	return judged(done.Result)
 }
 

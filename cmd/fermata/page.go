@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"fermata/compare"
+	"fermata/experiment"
+	"fermata/internal/conf"
+	"fermata/metrics"
+	"fermata/report"
+)
+
+// addHTML gives c the flag for a page beside its report.
+func addHTML(c *cobra.Command, path *string) {
+	c.Flags().StringVar(path, "html", "", "also write one self-contained page with pictures to `PATH`")
+	_ = c.MarkFlagFilename("html", "html")
+}
+
+// checkHTML refuses a path that no page can be written to, before anything is
+// measured. A folder means report.html in it.
+func checkHTML(path *string) error {
+	if *path == "" {
+		return nil
+	}
+	if info, err := os.Stat(*path); err == nil && info.IsDir() {
+		*path = filepath.Join(*path, "report.html")
+	}
+	dir := filepath.Dir(*path)
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return usagef("--html %s: there is no folder %s", *path, dir)
+	} else if err == nil && !info.IsDir() {
+		return usagef("--html %s: %s is a file, not a folder", *path, dir)
+	}
+	return nil
+}
+
+// A page is what is to be drawn: runs that were judged under sets, and requests that
+// it is to hold in any case.
+type page struct {
+	dirs       []string
+	sets       []conf.Setting
+	results    []*metrics.Result
+	show       []int64
+	comparison *compare.Comparison // nil without one
+}
+
+// page writes the page, if it was asked for.
+func (s streams) page(path string, p page) error {
+	if path == "" {
+		return nil
+	}
+	runs, err := experiment.Portray(p.dirs, p.sets, p.results, p.show)
+	if err != nil {
+		return err
+	}
+	if err := writeWhole(path, func(f *os.File) error { return report.HTML(f, runs, p.comparison) }); err != nil {
+		return fmt.Errorf("writing the page %s: %w", path, err)
+	}
+	s.say("page in %s", path)
+	return nil
+}
+
+// pageOfRuns is page for runs that have just been made.
+func (s streams) pageOfRuns(path string, runs ...*experiment.Done) error {
+	var p page
+	for _, d := range runs {
+		p.dirs, p.results = append(p.dirs, d.Dir), append(p.results, d.Result)
+	}
+	metrics.Contrasts(p.results)
+	return s.page(path, p)
+}
+
+// pageOfComparison is page for runs that were compared.
+func (s streams) pageOfComparison(path string, c experiment.Comparison, out *compare.Comparison) error {
+	if path == "" {
+		return nil
+	}
+	dirs, err := c.Runs()
+	if err != nil {
+		return err
+	}
+	p := page{dirs: dirs, sets: c.Sets, comparison: out}
+	for _, spot := range out.BlindSpots {
+		p.show = append(p.show, spot.Requests...)
+	}
+	for _, dir := range dirs {
+		r, err := experiment.Judge(dir, c.Sets, c.Version)
+		if err != nil {
+			return err
+		}
+		p.results = append(p.results, r)
+	}
+	return s.page(path, p)
+}
+
+// writeWhole writes a file so that it is there whole or as it was.
+func writeWhole(path string, write func(*os.File) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	err = errors.Join(write(f), f.Chmod(0o644))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,309 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"fermata/deadline"
+	"fermata/metrics"
+	"fermata/recording"
+)
+
+// A made run is a recording without a server, from a seed.
+type made struct {
+	name, model      string
+	requests, tokens int
+	rate             float64
+	freeze           bool // every 20th answer stops for 4 s in its middle
+	bunch            int  // tokens an event
+	fail             bool // every 30th fails
+	deadlines        string
+}
+
+// source is the recording: a server that takes 0.1 ms a prompt token and 30 ms a
+// token, give or take.
+func (m made) source() (recording.Slice, recording.Meta) {
+	r := rand.New(rand.NewPCG(uint64(m.requests), uint64(m.tokens)))
+	var all recording.Slice
+	due := 0.0
+	bunch := max(m.bunch, 1)
+	for i := range m.requests {
+		due += r.ExpFloat64() * 1e9 / m.rate
+		t := recording.Trace{Index: int64(i), Phase: recording.Measured, Due: int64(due), Outcome: recording.OK, FinishReason: "length"}
+		if i < m.requests/20 {
+			t.Phase = recording.Warmup
+		}
+		prompt := 200 + r.IntN(3000)
+		t.Prompt.Used, t.Sent = recording.Some(int32(prompt)), recording.Some(t.Due+50_000)
+		t.ServerReceived, t.ServerQueue = recording.Some(t.Due+60_000), recording.Some(int64(r.ExpFloat64()*40e6))
+		t.ServerPrefill = recording.Some(int64(prompt) * 100_000)
+		first := 60_000 + t.ServerQueue.V + t.ServerPrefill.V
+		for k := 0; k < m.tokens; k += bunch {
+			gap := int64(bunch) * int64(30e6*math.Exp(r.NormFloat64()/4))
+			switch {
+			case k == 0:
+				gap = first
+			case m.freeze && i%20 == 7 && k >= m.tokens/2 && k < m.tokens/2+bunch:
+				gap += 4e9
+			}
+			t.DeltaNs, t.Tokens = append(t.DeltaNs, gap), append(t.Tokens, int32(min(bunch, m.tokens-k)))
+			t.Read, t.StampErrorNs = append(t.Read, int32(k)), append(t.StampErrorNs, 1000)
+		}
+		t.Output.Used = recording.Some(int32(m.tokens))
+		if m.fail && i%30 == 11 {
+			t.Outcome, t.FailedAt, t.HTTPStatus, t.Error = recording.HTTPError, recording.AtHeaders, 503, "</script><script>alert(1)</script>"
+			t.DeltaNs, t.Tokens, t.Read, t.StampErrorNs, t.Output.Used = nil, nil, nil, nil, recording.Maybe[int32]{}
+			t.End = recording.Some(t.Due + 5e6)
+		}
+		if at, ok := t.LastToken(); ok {
+			t.End = recording.Some(at + 1000)
+		}
+		all = append(all, t)
+	}
+	start := int64(0)
+	for i := range all {
+		if all[i].Phase == recording.Measured {
+			start = all[i].Due
+			break
+		}
+	}
+	return all, recording.Meta{TimeScale: 1, WindowStart: recording.Some(start), WindowEnd: recording.Some(int64(due) + 1), WindowWhy: "all requests were due"}
+}
+
+func (m made) portrayed(t testing.TB, show ...int64) Portrayed {
+	t.Helper()
+	src, meta := m.source()
+	opt := metrics.Options{}
+	for _, text := range []string{"ttft<=1s @90%", "fluidity>=0.9 gap=50ms"} {
+		o, err := metrics.ParseObjective(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.SLO = append(opt.SLO, o)
+	}
+	if m.deadlines != "" {
+		d, err := deadline.Parse(m.deadlines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.Deadlines = d
+	}
+	r, err := metrics.Evaluate(src, meta, nil, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Run.Name, r.Run.Model, r.Run.Target = m.name, m.model, "http://127.0.0.1:8000"
+	r.Tool = metrics.Tool{Name: "fermata", Version: "v0"}
+	p, err := metrics.Portray(src, meta, r, opt, metrics.PortraitOptions{Show: show})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Portrayed{Result: r, Portrait: p}
+}
+
+func pageText(t testing.TB, runs ...Portrayed) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+var (
+	styleElement  = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
+	scriptElement = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
+)
+
+// The page is the same for the same results. Style and script are files of their own
+// and left out of the golden copy.
+func TestHTMLGolden(t *testing.T) {
+	one := made{name: "few", model: "m", requests: 12, tokens: 6, rate: 4, freeze: true, fail: true, deadlines: "fixed:300ms"}.portrayed(t)
+	two := made{name: "bunched", model: "m", requests: 12, tokens: 6, rate: 8, bunch: 2}.portrayed(t)
+	for _, runs := range [][]Portrayed{{one, two}, {one}} {
+		text := pageText(t, runs...)
+		if again := pageText(t, runs...); again != text {
+			t.Errorf("a second page of %d runs differs", len(runs))
+		}
+		if len(runs) > 1 {
+			continue
+		}
+		text = scriptElement.ReplaceAllString(styleElement.ReplaceAllString(text, "<style></style>"), "<script></script>")
+		text = regexp.MustCompile(`sha256-[A-Za-z0-9+/&#;=]*`).ReplaceAllString(text, "sha256-")
+		golden(t, filepath.Join("testdata", "one.html"), []byte(text))
+	}
+}
+
+// The policy names exactly the style and the script of the page, and lets nothing
+// else in; the page refers to nothing outside.
+func TestHTMLIsSelfContained(t *testing.T) {
+	text := pageText(t, made{name: "x", requests: 40, tokens: 10, rate: 4}.portrayed(t))
+	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(text)
+	if policy == nil || !strings.HasPrefix(policy[1], "default-src &#39;none&#39;;") {
+		t.Fatalf("the policy is %q", policy)
+	}
+	csp := strings.NewReplacer("&#39;", "'", "&#43;", "+").Replace(policy[1])
+	for _, e := range []*regexp.Regexp{styleElement, scriptElement} {
+		found := e.FindAllStringSubmatch(text, -1)
+		if len(found) != 1 {
+			t.Fatalf("%d elements %s", len(found), e)
+		}
+		sum := sha256.Sum256([]byte(found[0][1]))
+		if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(csp, want) {
+			t.Errorf("%s is not in %s", want, csp)
+		}
+	}
+	if strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") {
+		t.Errorf("the policy is %s", csp)
+	}
+	body := scriptElement.ReplaceAllString(styleElement.ReplaceAllString(text, ""), "")
+	for _, bad := range []string{" src=", "<link", "<iframe", "@import", "url(", ` style="`, " onclick", " onload"} {
+		if strings.Contains(body, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(body, -1) {
+		if !strings.HasPrefix(m[1], "#") {
+			t.Errorf("it refers to %s", m[1])
+		}
+	}
+}
+
+// hostileName is what a server may say of itself.
+const hostileName = `<script>alert(1)</script><img src=x onerror=alert(2)>"';--></style></script>`
+
+// Text from servers is data wherever it comes to stand.
+func TestHTMLEscapes(t *testing.T) {
+	p := made{name: hostileName, model: hostileName, requests: 60, tokens: 8, rate: 4, fail: true}.portrayed(t)
+	p.Result.Warnings = append(p.Result.Warnings, metrics.Warning{Code: hostileName, Text: hostileName, Help: hostileName})
+	p.Result.Run.Labels = map[string]string{hostileName: hostileName}
+	p.Result.SLO[0].Objective = hostileName
+	q := p
+	text := pageText(t, p, q)
+	if n := strings.Count(text, "<script"); n != 2 { // ours, and the data's
+		t.Errorf("%d script elements", n)
+	}
+	for _, bad := range []string{"<img", "<script>alert", "</style></script>", "</script><script>"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%q stands in the page as markup", bad)
+		}
+	}
+	if !strings.Contains(text, "&lt;script&gt;alert(1)&lt;/script&gt;") {
+		t.Error("the name is not shown")
+	}
+}
+
+// Pages of odd runs: of one request, of none that answered, of one without pictures.
+func TestHTMLOfOddRuns(t *testing.T) {
+	if err := HTML(&bytes.Buffer{}, nil, nil); err == nil {
+		t.Error("a page of no run")
+	}
+	none := made{name: "none", requests: 3, tokens: 4, rate: 1}
+	src, meta := none.source()
+	for i := range src {
+		src[i].Outcome, src[i].DeltaNs, src[i].Tokens, src[i].Read, src[i].StampErrorNs = recording.Refused, nil, nil, nil, nil
+		src[i].Phase = recording.Measured
+	}
+	r, err := metrics.Evaluate(src, meta, nil, metrics.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := metrics.Portray(src, meta, r, metrics.Options{}, metrics.PortraitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, runs := range map[string][]Portrayed{
+		"one request":    {made{name: "one", requests: 1, tokens: 1, rate: 1}.portrayed(t)},
+		"one token each": {made{name: "one", requests: 30, tokens: 1, rate: 1}.portrayed(t)},
+		"no answer":      {{Result: r, Portrait: p}},
+		"no portrait":    {{Result: r}},
+		"nothing":        {{Result: bare()}},
+		"some of each":   {{Result: r}, {Result: r, Portrait: p}, made{name: "x", requests: 20, tokens: 3, rate: 2}.portrayed(t)},
+	} {
+		text := pageText(t, runs...)
+		if !strings.Contains(text, "</html>") || strings.Contains(text, "NaN") || strings.Contains(text, "Inf ") || strings.Contains(text, "%!") {
+			t.Errorf("%s: the page is broken", name)
+		}
+	}
+}
+
+// Every point of a distribution's table is the share that the recording has, and
+// its interval holds it.
+func TestHTMLDistribution(t *testing.T) {
+	run := made{name: "x", requests: 400, tokens: 20, rate: 10, freeze: true}.portrayed(t)
+	h, err := newHTMLPage([]Portrayed{run}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, s := range h.Sections {
+		for _, p := range s.Pictures {
+			if !strings.HasPrefix(p.ID, "cdf-") || p.ID == "cdf-misses" {
+				continue
+			}
+			seen++
+			for _, r := range p.rows {
+				var share, low, high float64
+				if _, err := fmt.Sscan(strings.Join(r.cells[2:], " "), &share, &low, &high); err != nil {
+					t.Fatal(err)
+				}
+				if low > share+1e-6 || high < share-1e-6 || share <= 0 || share > 1 {
+					t.Fatalf("%s: %v", p.ID, r.cells)
+				}
+			}
+		}
+	}
+	if seen != 6 {
+		t.Errorf("%d distributions", seen)
+	}
+	// The curve reaches each exact percentile within a step of its scale.
+	for _, q := range run.Result.Metrics.TTFTDue.Quantiles {
+		below, at := run.Portrait.TTFT.At(int64(q.Value*0.997)), run.Portrait.TTFT.At(int64(q.Value*1.003))
+		if below > q.P+1e-9 || at < q.P-0.02 {
+			t.Errorf("p%v is %v, the curve is at %v to %v there", q.P, q.Value, below, at)
+		}
+	}
+}
+
+// Throughput is shown for several loads only, and with its latency.
+func TestHTMLFrontier(t *testing.T) {
+	ids := func(runs ...Portrayed) string {
+		h, err := newHTMLPage(runs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, s := range h.Sections {
+			for _, p := range s.Pictures {
+				all = append(all, p.ID)
+				if strings.HasPrefix(p.ID, "frontier") && !strings.Contains(strings.Join(p.columns, " "), "p99 (ms)") {
+					t.Errorf("%s has no latency: %v", p.ID, p.columns)
+				}
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	slow := made{name: "slow", requests: 100, tokens: 10, rate: 2}.portrayed(t)
+	fast := made{name: "fast", requests: 100, tokens: 10, rate: 8}.portrayed(t)
+	if got := ids(slow, fast); !strings.Contains(got, "frontier-ttft frontier-tbt frontier-goodput") {
+		t.Errorf("two loads: %s", got)
+	}
+	if got := ids(slow, slow); strings.Contains(got, "frontier") {
+		t.Errorf("one load twice: %s", got)
+	}
+	other := fast
+	changed := *fast.Result
+	changed.Run.Model = "another"
+	other.Result = &changed
+	if got := ids(slow, other); strings.Contains(got, "frontier") {
+		t.Errorf("one load each of two systems: %s", got)
+	}
+}
