@@ -20,6 +20,7 @@ type Deadlines struct {
 	low, high curve // edges of the band; nil without one
 	slack     int64
 	slackSet  bool
+	intercept int64 // of a measured curve, at no tokens
 	from, to  int64 // prompt lengths that it is valid for
 }
 
@@ -116,6 +117,10 @@ func (d *Deadlines) Due(e Edge, slack int64, promptTokens int32) int64 {
 // Slack is the slack S in ns that First adds to the curve; ok is false where the
 // deadlines are whole as they were given.
 func (d *Deadlines) Slack() (ns int64, ok bool) { return d.slack, d.slackSet }
+
+// Intercept is the curve in ns for a prompt of no tokens: of a measured one,
+// network and fixed overhead. 0 where it is not known.
+func (d *Deadlines) Intercept() int64 { return d.intercept }
 
 // Banded says whether the curve has a band, from a measurement.
 func (d *Deadlines) Banded() bool { return d.low != nil }

@@ -363,6 +363,12 @@ func (f *File) deadlines(name string) *Deadlines {
 	if f.Slack != nil {
 		d.slack = int64(*f.Slack)
 	}
+	switch {
+	case f.Fitted != nil:
+		d.intercept = int64(f.Fitted.Intercept)
+	case f.Curve != nil:
+		d.intercept = d.prefill.at(0)
+	}
 	if k, ok := d.prefill.(knots); ok {
 		d.from, d.to = k[0].tokens, k[len(k)-1].tokens
 	}

@@ -104,7 +104,7 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 	e.tally, e.remarks = newTally(opt, e.window, known), newRemarks(opt)
 	e.families = []family{
 		e.latencies, g, newPaces(opt), newStalls(opt), newFluidities(opt), newFluidRate(opt, Decode), e.objectives, e.tally,
-		newChecks(opt), &extremes{},
+		newChecks(opt), &extremes{}, newFirstTokens(opt),
 	}
 	if opt.Cost != nil {
 		e.families = append(e.families, newCosts(opt, e.objectives))

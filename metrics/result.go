@@ -19,7 +19,8 @@ type Result struct {
 	Failures      []Failure        `json:"failures"`
 	FinishReasons map[string]int64 `json:"finish_reasons"`
 
-	Metrics Metrics `json:"metrics"`
+	Metrics   Metrics    `json:"metrics"`
+	TTFTParts *TTFTParts `json:"ttft_parts,omitempty"` // what the time to the first token consists of; nil where nobody knows
 
 	Stalls     *Stalls     `json:"stalls,omitempty"`
 	Freezes    *Freezes    `json:"freezes,omitempty"`
@@ -274,8 +275,38 @@ type Dist struct {
 	Min       *float64   `json:"min,omitempty"`
 	Max       *float64   `json:"max,omitempty"`
 	Better    string     `json:"better,omitempty"` // lower or higher
+	Source    string     `json:"source,omitempty"` // server or estimated, of the scheduling delay
 	Quantiles []Quantile `json:"quantiles"`        // ascending p; the value of rank ceil(n p)
 	Over      []Over     `json:"over,omitempty"`
+}
+
+// TTFTParts takes the mean time to first token apart, over requests of which all
+// parts are known: lateness, network, scheduling delay and prefill add up to it.
+type TTFTParts struct {
+	Source string          `json:"source"` // server: it says; estimated: by a measured prefill curve
+	N      int64           `json:"n"`      // requests
+	MeanNs int64           `json:"mean_ns"`
+	Parts  []TTFTPart      `json:"parts"`           // in the order of time
+	Delay  []DelayQuantile `json:"delay,omitempty"` // of an estimate: percentiles by the edges of the curve's band
+	Curve  *Deadline       `json:"curve,omitempty"` // of an estimate
+}
+
+// A TTFTPart is one part of the mean time to first token. Of an estimate, network
+// is the curve's value for a prompt of no tokens, fixed overhead included.
+type TTFTPart struct {
+	Part   string `json:"part"` // lateness, network, scheduling_delay or prefill
+	MeanNs int64  `json:"mean_ns"`
+	LowNs  *int64 `json:"low_ns,omitempty"` // by the edges of the curve's band
+	HighNs *int64 `json:"high_ns,omitempty"`
+}
+
+// A DelayQuantile is a percentile of the estimated scheduling delay, and what it
+// is by the edges of the curve's band.
+type DelayQuantile struct {
+	P     float64  `json:"p"`
+	Value float64  `json:"value"`
+	Low   *float64 `json:"low,omitempty"`
+	High  *float64 `json:"high,omitempty"`
 }
 
 // A Quantile is a percentile with its interval. Low and High are statistical,

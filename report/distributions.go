@@ -176,6 +176,9 @@ var (
 	sizeStats = []stat{{p: 0.5}, {p: 0.9}, {p: 0.99}, {name: "mean"}, {name: "min"}, {name: "max"}}
 )
 
+// estimated is the source of what no server said.
+const estimated = "estimated"
+
 // A named is a distribution with the label and unit that it is shown under.
 type named struct {
 	label, unit string
@@ -187,7 +190,11 @@ func namedOf(m *metrics.Metrics, g group) []named {
 	var rows []named
 	for _, x := range measures {
 		if d := x.of(m); x.group == g && d != nil {
-			rows = append(rows, named{x.label, d.Unit, d})
+			label := x.label
+			if d.Source == estimated {
+				label += " (est.)"
+			}
+			rows = append(rows, named{label, d.Unit, d})
 		}
 	}
 	return rows

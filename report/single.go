@@ -32,6 +32,7 @@ func single(r *metrics.Result) *page {
 			shown{namedOf(&r.Metrics, sizes), sizeStats}, shown{fluidityRows(r), fluidityStats},
 		), blurredNote(times)...),
 	})
+	p.add(stacked(r.TTFTParts))
 	p.add(exceedances(r))
 	p.add(stalls(r, freezes))
 	p.add(fluidity(r))
