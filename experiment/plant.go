@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -114,6 +115,12 @@ func (p *serverPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) 
 		users = min(users, most)
 	}
 	t := p.run.all[0]
+	rate, unpriced := rateOf(p.run.spec, t.name, t.options.Model)
+	if unpriced == nil {
+		if err := p.affords(n, rate); err != nil {
+			return capacity.Burst{}, err
+		}
+	}
 	answers, err := t.burst(ctx, n, users, burstWait)
 	if ctx.Err() != nil {
 		return capacity.Burst{}, ctx.Err()
@@ -126,7 +133,6 @@ func (p *serverPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) 
 		j := &p.run.spec.Judging
 		j.Saturation, p.run.spec.Load.ProbeSaturation = rps, true // for the intervals of its result
 	}
-	rate, priced := rateOf(p.run.spec, t.name, t.options.Model)
 	for i := range answers {
 		a := &answers[i]
 		if turned(a) {
@@ -135,12 +141,37 @@ func (p *serverPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) 
 		if a.Outcome == recording.OK {
 			b.Tokens += int64(a.Output.Used.Or(0))
 		}
-		if priced == nil {
+		if unpriced == nil {
 			prompt, output, _ := load.Billed(a)
 			p.run.spent = p.run.spent.Plus(rate.Of(prompt, output))
 		}
 	}
 	return b, err
+}
+
+// affords says that a burst could cost more than the whole search may.
+func (p *serverPlant) affords(n int, rate cost.Rate) error {
+	limit := p.run.spec.Load.MaxCost
+	if limit == "" {
+		return nil
+	}
+	most, err := cost.ParseAmount(limit)
+	if err != nil {
+		return err
+	}
+	var worst cost.Amount
+	for i := range int64(n) {
+		if q, ok := p.run.prompts.At(burstFrom+i, 0, 0); ok {
+			worst = worst.Plus(rate.Of(int64(q.PromptTokens), int64(q.OutputTokens)))
+		}
+	}
+	if worst.Cmp(most) <= 0 {
+		return nil
+	}
+	return &Failure{
+		Saw:  fmt.Sprintf("the %d requests at once with which a search begins may cost %s %s, more than the %s that it may cost in all (--max-cost)", n, worst.Short(), p.run.spec.Prices.Currency, limit),
+		Help: "Raise --max-cost, or ask for less precision.",
+	}
 }
 
 func turned(t *recording.Trace) bool {
@@ -270,7 +301,9 @@ func (p *serverPlant) finish() (end load.End, ok bool, err error) {
 	default:
 		return load.End{}, false, nil
 	}
-	p.helm.End()
+	if p.ctx.Err() == nil && !p.stopped() { // or else the load ends by itself, and says why
+		p.helm.End()
+	}
 	<-p.over
 	p.tellJudge()
 	p.judges.Wait()

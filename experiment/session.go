@@ -192,7 +192,7 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 		return end, unfinished(dir, errors.Join(err, rec.Abandon()))
 	}
 	if by != nil {
-		if why := by.settled(s); why != "" {
+		if why := by.settled(s); why != "" && !end.Closed && end.Interrupted == "" {
 			end.Why = why
 		}
 		if meta.RunYAML, err = writeRunFile(dir, s); err != nil {
