@@ -140,27 +140,12 @@ func simulateAll(ctx context.Context, points []gridPoint, statistics []report.St
 
 // points reads the specs of all runs.
 func (g Grid) points() ([]gridPoint, error) {
-	axes := make([][]conf.Setting, len(g.Axes))
-	total := max(1, g.Seeds)
-	for i, text := range g.Axes {
-		key, values, ok := strings.Cut(text, "=")
-		if !ok || key == "" || values == "" {
-			return nil, conf.Mistakes{{File: "--grid " + text, Text: "must be KEY=VALUE,VALUE…, such as chunk=512,1024,1536"}}
-		}
-		path := spec.SimKey(key)
-		if slices.ContainsFunc(axes[:i], func(a []conf.Setting) bool { return a[0].Path == path }) {
-			return nil, conf.Mistakes{{File: "--grid " + text, Text: "gives " + path + " a second time: name all of its values in one"}}
-		}
-		for value := range strings.SplitSeq(values, ",") {
-			value = strings.TrimSpace(value)
-			if slices.ContainsFunc(axes[i], func(s conf.Setting) bool { return sameValue(s.Value, value) }) {
-				return nil, conf.Mistakes{{File: "--grid " + text, Text: "has the value " + value + " twice: remove one of them"}}
-			}
-			axes[i] = append(axes[i], conf.Setting{Path: path, Value: value, From: "--grid " + key + "=" + value})
-		}
-		if total *= len(axes[i]); total > mostGridRuns {
-			return nil, conf.Mistakes{{File: "--grid", Text: fmt.Sprintf("comes to more than %d runs: take fewer values or seeds", mostGridRuns)}}
-		}
+	axes, err := axesOf("--grid", g.Axes, spec.SimKey)
+	if err != nil {
+		return nil, err
+	}
+	if max(1, g.Seeds)*product(axes) > mostGridRuns {
+		return nil, tooManyRuns
 	}
 	var points []gridPoint
 	var mistakes conf.Mistakes
@@ -186,6 +171,36 @@ func (g Grid) points() ([]gridPoint, error) {
 	return points, nil
 }
 
+var tooManyRuns = conf.Mistakes{{File: "--grid", Text: fmt.Sprintf("comes to more than %d runs: take fewer values or seeds", mostGridRuns)}}
+
+// axesOf reads KEY=VALUE,VALUE texts, each an axis; path is what a key is the name
+// of.
+func axesOf(from string, texts []string, path func(string) string) ([][]conf.Setting, error) {
+	axes := make([][]conf.Setting, len(texts))
+	for i, text := range texts {
+		key, values, ok := strings.Cut(text, "=")
+		key = strings.TrimSpace(key)
+		if !ok || key == "" || values == "" {
+			return nil, conf.Mistakes{{File: from + " " + text, Text: "must be KEY=VALUE,VALUE…, such as chunk=512,1024,1536"}}
+		}
+		path := path(key)
+		if slices.ContainsFunc(axes[:i], func(a []conf.Setting) bool { return a[0].Path == path }) {
+			return nil, conf.Mistakes{{File: from + " " + text, Text: "gives " + path + " a second time: name all of its values in one"}}
+		}
+		for value := range strings.SplitSeq(values, ",") {
+			value = strings.TrimSpace(value)
+			if slices.ContainsFunc(axes[i], func(s conf.Setting) bool { return sameValue(s.Value, value) }) {
+				return nil, conf.Mistakes{{File: from + " " + text, Text: "has the value " + value + " twice: remove one of them"}}
+			}
+			axes[i] = append(axes[i], conf.Setting{Path: path, Value: value, From: from + " " + key + "=" + value})
+		}
+		if product(axes[:i+1]) > mostGridRuns {
+			return nil, tooManyRuns
+		}
+	}
+	return axes, nil
+}
+
 // sameValue says whether two values of an axis are one, in other words maybe.
 func sameValue(a, b string) bool {
 	x, errX := spec.Quantity(a)
@@ -201,15 +216,29 @@ func product(axes [][]conf.Setting) int {
 	return n
 }
 
-// point is combination number n: the last axis goes round first.
-func (g Grid) point(axes [][]conf.Setting, n int) (gridPoint, error) {
-	p := gridPoint{name: g.Name, settings: make([]report.Setting, len(axes))}
+// combination is number n of the product: the last axis goes round first.
+func combination(axes [][]conf.Setting, n int) []conf.Setting {
 	chosen := make([]conf.Setting, len(axes))
 	for i := len(axes) - 1; i >= 0; i-- {
 		chosen[i] = axes[i][n%len(axes[i])]
 		n /= len(axes[i])
-		p.settings[i] = report.Setting{Key: chosen[i].Path, Value: chosen[i].Value}
 	}
+	return chosen
+}
+
+// settingsOf are settings as a report has them.
+func settingsOf(chosen []conf.Setting) []report.Setting {
+	all := make([]report.Setting, len(chosen))
+	for i, c := range chosen {
+		all[i] = report.Setting{Key: c.Path, Value: c.Value}
+	}
+	return all
+}
+
+// point is combination number n.
+func (g Grid) point(axes [][]conf.Setting, n int) (gridPoint, error) {
+	chosen := combination(axes, n)
+	p := gridPoint{name: g.Name, settings: settingsOf(chosen)}
 	sets := append(append([]conf.Setting(nil), g.Sets...), chosen...)
 	first, err := spec.ReadSim(g.File, g.Data, sets)
 	if err != nil {

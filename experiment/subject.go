@@ -28,7 +28,7 @@ type Subject struct {
 }
 
 // simulated says that the spec is a simulator's.
-func (s *Subject) simulated() bool { return s.File != "" && spec.IsSim(s.Data) }
+func (s *Subject) simulated() bool { return s.File != "" && !spec.NamesTarget(s.Data) }
 
 // read makes a play of the subject with further settings.
 func (s *Subject) read(more ...conf.Setting) (*play, error) {
@@ -54,6 +54,8 @@ func (s *Subject) read(more ...conf.Setting) (*play, error) {
 type play struct {
 	run *spec.Run // of a simulated one, all but the system
 	sim *spec.Sim // nil of a real one
+
+	server string // command by which the server was started; empty where it was not
 }
 
 // sum tells plays apart by everything that is in their spec.
@@ -62,7 +64,7 @@ func (p *play) sum() string {
 	if p.sim != nil {
 		text = p.sim.YAML()
 	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(append(text, p.server...))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -154,7 +156,8 @@ const seriesFile = "series.json"
 type seriesPlan struct {
 	Schema string            `json:"schema"`
 	Seed   uint64            `json:"seed"`
-	Plays  map[string]string `json:"plays"` // sum of each one's spec, by label
+	Port   int               `json:"port,omitempty"` // on which servers are started
+	Plays  map[string]string `json:"plays"`          // sum of each one's spec, by label
 }
 
 const seriesSchema = "fermata.series/1"

@@ -16,7 +16,7 @@ type Document struct {
 }
 
 // The documents, each published as docs/schema/NAME.schema.json: what JSON writes
-// (one result or an array of them), and WritePlan, WriteStudy, WriteSweep, WriteSelftest and
+// (one result or an array of them), and WritePlan, WriteStudy, WriteSweep, WriteTuning, WriteSelftest and
 // WriteComparison in the format json.
 var (
 	ResultDocument     = documentOf[metrics.Result](resultOptions())
@@ -24,6 +24,7 @@ var (
 	StudyDocument      = documentOf[Study](studyOptions)
 	SelftestDocument   = documentOf[Selftest](selftestOptions)
 	SweepDocument      = documentOf[Sweep](sweepOptions)
+	TuneDocument       = documentOf[Tuning](tuneOptions)
 	ComparisonDocument = documentOf[compare.Comparison](comparisonOptions)
 )
 

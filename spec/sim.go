@@ -227,16 +227,6 @@ func (s *Sim) YAMLIn(dir string) ([]byte, error) {
 	return s.write(&moved)
 }
 
-// IsSim says whether a spec is a simulator's: it names no target.
-func IsSim(data []byte) bool {
-	var keys struct {
-		Target  any `yaml:"target"`
-		Targets any `yaml:"targets"`
-	}
-	doc, _ := conf.Read("", data, &keys)
-	return !doc.Has("target") && !doc.Has("targets")
-}
-
 // isSim says whether the run file of a recording is that of a simulated run.
 func isSim(data []byte) bool {
 	for line := range bytes.Lines(data) {

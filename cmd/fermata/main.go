@@ -89,7 +89,7 @@ Measure one:
 	root.SetErr(s.err)
 	root.SetVersionTemplate("fermata {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDemo(s), newRun(s), newServe(s), newSim(s), newStudy(s), newReport(s), newCompare(s), newCapacity(s), newProfile(s), newRecover(s), newWorkload(s), newSelftest(s), newPlan(s), newSweep(s))
+	root.AddCommand(newDemo(s), newRun(s), newServe(s), newSim(s), newStudy(s), newReport(s), newCompare(s), newCapacity(s), newProfile(s), newRecover(s), newWorkload(s), newSelftest(s), newPlan(s), newSweep(s), newTune(s))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
