@@ -43,6 +43,10 @@ fuzz: ## each fuzz test for FUZZTIME
 bench: ## speed of metrics, recording, parsing and the simulator, in tokens a second
 	$(GO) test -run '^$$' -bench . -benchmem ./metrics ./recording ./experiment ./dialect ./internal/sse ./sim
 
+.PHONY: bench-page
+bench-page: browser ## size of pages of 10,000 and of a million requests, and how soon a browser has them ready
+	$(GO) test -run '^$$' -bench Page -benchtime 5x -timeout 20m ./report
+
 CC ?= cc
 .cache/bench/reader: bench/limit/reader.c
 	@mkdir -p .cache/bench

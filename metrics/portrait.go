@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fermata/deadline"
 	"fermata/internal/seed"
 	"fermata/recording"
 )
@@ -50,7 +51,8 @@ type Life struct {
 
 	Due       int64
 	Sent      recording.Maybe[int64]
-	Scheduled recording.Maybe[int64] // when its prefill began, where the server told
+	Scheduled recording.Maybe[int64] // when its prefill began, where the server told …
+	Estimated bool                   // … or a measured prefill curve tells it from the first token
 	First     recording.Maybe[int64] // token
 	Last      recording.Maybe[int64] // token
 	End       recording.Maybe[int64]
@@ -136,19 +138,20 @@ type painter struct {
 	out  Portrait
 	show map[int64]bool
 
-	lives            *sampled[Life]
-	streams          *sampled[Stream]
-	shown            []Stream
-	worst, typical   standout
-	latest           standout
-	median           recording.Maybe[float64] // of the longest silences
-	ttft, sched, tbt outline
-	tpot, norm       outline
-	silence, e2e     outline
-	fluent           outline
-	judged           int64 // requests that have a smallest gap, or failed
-	misses           []outline
-	slots            slots
+	lives           *sampled[Life]
+	streams         *sampled[Stream]
+	shown           []Stream
+	worst, typical  standout
+	latest          standout
+	median          recording.Maybe[float64] // of the longest silences
+	ttft, tbt       outline
+	told, estimated outline // scheduling delays
+	tpot, norm      outline
+	silence, e2e    outline
+	fluent          outline
+	judged          int64 // requests that have a smallest gap, or failed
+	misses          []outline
+	slots           slots
 }
 
 func newPainter(opt *Options, r *Result, o PortraitOptions) *painter {
@@ -227,13 +230,16 @@ func (p *painter) distributions(a *answer) {
 	put(&p.ttft, ttft, began)
 	t := a.t
 	if began && t.ServerReceived.OK && t.ServerPrefill.OK && t.Sent.OK {
-		p.sched.add(ttft + t.Due - t.ServerReceived.V - t.ServerPrefill.V)
+		p.told.add(ttft + t.Due - t.ServerReceived.V - t.ServerPrefill.V)
+	}
+	if prefill, ok := p.prefill(a); ok {
+		p.estimated.add(ttft + t.Due - t.Sent.V - prefill)
 	}
 	for _, g := range a.gaps {
 		p.tbt.add(g)
 	}
 	gap, ok := a.longestGap()
-	put(&p.silence, gap, ok && a.good)
+	put(&p.silence, gap, ok)
 	perEvent(p.out.TokensPerEvent, p.out.EventsPerRead, t)
 	if !a.good {
 		p.judged++
@@ -245,6 +251,19 @@ func (p *painter) distributions(a *answer) {
 			p.misses[i].add(missedMillionths(s))
 		}
 	}
+}
+
+// prefill is what the measured curve of first-token deadlines says that the prompt
+// took, for requests that got a token; see firstTokens.
+func (p *painter) prefill(a *answer) (ns int64, ok bool) {
+	d, prompt := p.opt.Deadlines, a.t.Prompt.Used
+	if d == nil || a.first < 0 || !a.t.Sent.OK || !prompt.OK || !d.Covers(prompt.V) {
+		return 0, false
+	}
+	if _, measured := d.Slack(); !measured {
+		return 0, false
+	}
+	return d.Due(deadline.EdgeFit, 0, prompt.V), true
 }
 
 // whole is what only a good answer has.
@@ -322,6 +341,10 @@ func (p *painter) life(a *answer) Life {
 		l.Scheduled = recording.Some(t.ServerReceived.V + t.ServerQueue.V)
 	case l.First.OK && t.ServerPrefill.OK:
 		l.Scheduled = recording.Some(l.First.V - t.ServerPrefill.V)
+	default:
+		if prefill, ok := p.prefill(a); ok {
+			l.Scheduled, l.Estimated = recording.Some(max(l.First.V-prefill, t.Sent.V)), true
+		}
 	}
 	if len(a.due) > 0 {
 		l.Deadline = recording.Some(a.due[0])
@@ -379,7 +402,11 @@ func (p *painter) portrait() *Portrait {
 	slices.SortStableFunc(out.Streams, func(a, b Stream) int { return cmp.Compare(a.Index, b.Index) })
 	out.Streams = slices.CompactFunc(out.Streams, func(a, b Stream) bool { return a.Index == b.Index })
 
-	out.TTFT, out.SchedulingDelay, out.TBT = p.ttft.curve(p.ttft.n), p.sched.curve(p.sched.n), p.tbt.curve(p.tbt.n)
+	sched := &p.told
+	if sched.n == 0 {
+		sched = &p.estimated
+	}
+	out.TTFT, out.SchedulingDelay, out.TBT = p.ttft.curve(p.ttft.n), sched.curve(sched.n), p.tbt.curve(p.tbt.n)
 	out.TPOT, out.NormalizedLatency = p.tpot.curve(p.tpot.n), p.norm.curve(p.norm.n)
 	out.GapLongest, out.E2E = p.silence.curve(p.silence.n), p.e2e.curve(p.e2e.n)
 	out.Fluent = p.fluent.curve(p.judged)

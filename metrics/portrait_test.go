@@ -265,3 +265,65 @@ func TestPortraitIsBounded(t *testing.T) {
 		t.Errorf("%d first tokens", p.TTFT.N)
 	}
 }
+
+// A curve covers the values that the metric of its name covers, and has the same
+// percentiles within its steps; with what a server tells, and estimated.
+func TestCurvesAreTheMetrics(t *testing.T) {
+	told := portraitSource(400)
+	r := rand.New(rand.NewPCG(5, 6))
+	for i := range told {
+		told[i].Phase = recording.Measured
+		if i == 3 { // cut after a few tokens: it has a first token and gaps, and nothing of a whole answer
+			told[i].Outcome = recording.StreamCut
+			told[i].DeltaNs, told[i].Tokens, told[i].Read = []int64{3e8, 2e7, 9e7}, []int32{1, 1, 1}, []int32{0, 1, 2}
+		}
+		for k := range told[i].DeltaNs {
+			told[i].DeltaNs[k] = int64(float64(told[i].DeltaNs[k]) * math.Exp(r.NormFloat64()/3))
+		}
+		told[i].ServerReceived = recording.Some(told[i].Sent.V + 1000)
+		told[i].ServerPrefill = recording.Some(told[i].DeltaNs[0] / 4)
+		at, _ := told[i].LastToken()
+		told[i].End = recording.Some(at)
+	}
+	guessed := slices.Clone(told)
+	for i := range guessed {
+		guessed[i].ServerReceived, guessed[i].ServerPrefill = recording.Maybe[int64]{}, recording.Maybe[int64]{}
+	}
+	for name, src := range map[string]recording.Slice{"told": told, "estimated": guessed} {
+		opt := Options{Deadlines: banded(t, 0)}
+		res, err := Evaluate(src, recording.Meta{}, nil, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Portray(src, recording.Meta{}, res, opt, PortraitOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Metrics.SchedulingDelay == nil || p.SchedulingDelay.N == 0 {
+			t.Fatalf("%s: no scheduling delay", name)
+		}
+		if first := p.Lives[1]; !first.Scheduled.OK || first.Estimated != (name == "estimated") {
+			t.Errorf("%s: %+v", name, first)
+		}
+		for what, pair := range map[string]struct {
+			curve *Curve
+			dist  *Dist
+		}{
+			"ttft": {&p.TTFT, res.Metrics.TTFTDue}, "scheduling delay": {&p.SchedulingDelay, res.Metrics.SchedulingDelay}, "tbt": {&p.TBT, res.Metrics.TBT},
+			"tpot": {&p.TPOT, res.Metrics.TPOT}, "normalized": {&p.NormalizedLatency, res.Metrics.NormalizedLatency}, "silence": {&p.GapLongest, res.Metrics.GapLongest}, "e2e": {&p.E2E, res.Metrics.E2E},
+		} {
+			if pair.curve.N != pair.dist.N {
+				t.Errorf("%s, %s: the curve has %d values, the metric %d", name, what, pair.curve.N, pair.dist.N)
+			}
+			for _, q := range pair.dist.Quantiles {
+				if q.Value <= 0 {
+					continue
+				}
+				below, at := pair.curve.At(int64(q.Value*0.997)), pair.curve.At(int64(q.Value*1.003))
+				if below > q.P+1e-9 || at < q.P-0.015 {
+					t.Errorf("%s, %s: p%v is %v, where the curve goes from %v to %v", name, what, q.P, q.Value, below, at)
+				}
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,8 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"fermata/metrics"
 )
 
 // chromium is the browser's program. Where there is none the test is skipped, or
@@ -192,7 +195,7 @@ func TestBrowserDrawsEverything(t *testing.T) {
 				}
 			}
 			for _, id := range []string{
-				"request", "raster-0", "raster-1", "ttft-prompt", "cdf-ttft", "cdf-scheduling-delay", "cdf-tbt", "cdf-tpot", "cdf-normalized-latency", "cdf-silence", "cdf-misses",
+				"request", "raster-0", "raster-1", "ttft-prompt", "cdf-ttft", "cdf-scheduling-delay", "cdf-tbt", "cdf-tpot", "cdf-normalized-latency", "cdf-silence", "cdf-misses", "ttft-parts",
 				"fluidity-gap", "rates", "load-0", "load-1", "in-flight", "tokens-per-event", "events-per-read", "frontier-ttft", "frontier-tbt", "frontier-goodput", "box-ttft", "box-tbt",
 			} {
 				if !found[id] {
@@ -333,19 +336,48 @@ func TestBrowserPicks(t *testing.T) {
 	}
 }
 
+// A blind spot leads to the requests behind it and to its picture.
+func TestBrowserFollowsBlindSpots(t *testing.T) {
+	chromium(t)
+	run := made{name: "frozen", requests: 120, tokens: 30, rate: 4, freeze: true}.portrayed(t)
+	i := slices.IndexFunc(run.Result.BlindSpots, func(s metrics.BlindSpot) bool { return s.Code == metrics.StallHidden })
+	if i < 0 {
+		t.Fatalf("no hidden stall in %+v", run.Result.BlindSpots)
+	}
+	behind := run.Result.BlindSpots[i].Requests
+	if len(behind) < 2 {
+		t.Fatalf("behind it are %v", behind)
+	}
+	b := openTab(t, pageText(t, run), 1280, 900)
+	if got := eval[[]string](t, b, `[...document.querySelectorAll("#blind-spots a.pick")].map(a => a.textContent)`); len(got) != len(behind) || got[1] != fmt.Sprint(behind[1]) {
+		t.Errorf("links to %v, want %v", got, behind)
+	}
+	b.js(t, `document.querySelectorAll("#blind-spots a.pick")[1].click()`)
+	if s := eval[string](t, b, `document.getElementById("pick-said").textContent`); !strings.HasPrefix(s, fmt.Sprintf("Request %d of", behind[1])) {
+		t.Errorf("the link shows: %s", s)
+	}
+	for _, to := range eval[[]string](t, b, `[...document.querySelectorAll("#blind-spots .links a:not(.pick)")].map(a => a.getAttribute("href"))`) {
+		if to != "#cdf-silence" || !eval[bool](t, b, fmt.Sprintf(`document.querySelector(%q) !== null`, to)) {
+			t.Errorf("the picture is %s", to)
+		}
+	}
+}
+
 // A table is saved as CSV as it stands.
 func TestBrowserSavesCSV(t *testing.T) {
 	chromium(t)
-	b := openTab(t, pageText(t, browserRuns(t)...), 1280, 900)
+	runs := browserRuns(t)
+	runs[0].Result.Run.Name, runs[1].Result.Run.Name = "a,b", "=1+1"
+	b := openTab(t, pageText(t, runs...), 1280, 900)
 	b.js(t, `(() => { const real = URL.createObjectURL; URL.createObjectURL = (x) => { window.saved = x; return real(x); };
 		HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; };
 		document.querySelector("#rates .csv").click(); })()`)
 	text := eval[string](t, b, `window.saved.text()`)
 	lines := strings.Split(strings.TrimSpace(text), "\r\n")
-	if len(lines) != 6 || lines[0] != "run,rate,tokens a second" || !strings.HasPrefix(lines[1], "A,1/median TPOT,") {
+	if len(lines) != 6 || lines[0] != "run,rate,tokens a second" || !strings.HasPrefix(lines[1], `"a,b",1/median TPOT,`) {
 		t.Errorf("the file is %q", text)
 	}
-	if !strings.HasPrefix(lines[5], `B,"fluid, 1/D_d*",`) { // A has failures over 1 %, so no feasible gap
+	if !strings.HasPrefix(lines[5], `'=1+1,"fluid, 1/D_d*",`) { // the other has failures over 1 %, so no feasible gap
 		t.Errorf("the last line is %q", lines[5])
 	}
 	if name := eval[string](t, b, `window.savedAs`); name != "fermata-rates.csv" {

@@ -198,46 +198,53 @@ func (h *htmlPage) headline(results []*metrics.Result) (*table, []string) {
 				if d == nil {
 					continue
 				}
-				name := ""
-				if len(results) > 1 {
-					name = h.names[i]
-				}
 				rows = append(rows, named{x.label, d.Unit, d})
 				t.rows = append(t.rows, []cell{
-					text(x.label), text(name), quantileCell(d.Unit, d, 0.5), intervalCell(d.Unit, d, 0.5), quantileCell(d.Unit, d, 0.99), intervalCell(d.Unit, d, 0.99),
+					text(x.label), text(h.nameBeside(i)), quantileCell(d.Unit, d, 0.5), intervalCell(d.Unit, d, 0.5), quantileCell(d.Unit, d, 0.99), intervalCell(d.Unit, d, 0.99),
 					text(amountOrNone(d.Unit, d.Max)), text(term.Count(d.N)), text(term.Count(d.NRequests)), missingCell(d.Missing),
 				})
 			}
 		}
 	}
 	for i, r := range results {
-		name := ""
-		if len(results) > 1 {
-			name = h.names[i]
-		}
-		for k := range r.FluidRate {
-			f := &r.FluidRate[k]
-			if f.Variant != metrics.Decode {
-				continue
-			}
-			rate := text("infeasible")
-			if f.Feasible && f.TokensPS != nil {
-				rate = cell{text: term.Number(*f.TokensPS, false) + " tokens/s", mark: marks[f.Status]}
-			}
-			t.rows = append(t.rows, []cell{
-				text("fluid rate"), text(name), rate,
-				{text: interval("tokens/s", f.Low, f.High), tone: term.Faint},
-				{},
-				{},
-				{},
-				{},
-				text(term.Count(r.Load.Measured)),
-				{},
-			})
-		}
+		t.rows = append(t.rows, fluidRow(r, h.nameBeside(i))...)
 	}
 	t.dropIfEmpty(1)
 	return t, legend(shown{rows, []stat{{p: 0.5}, {p: 0.99}}})
+}
+
+// nameBeside is the name of run i where there are others.
+func (h *htmlPage) nameBeside(i int) string {
+	if len(h.runs) < 2 {
+		return ""
+	}
+	return h.names[i]
+}
+
+// fluidRow is the fluid rate, decode, as a row of the first table.
+func fluidRow(r *metrics.Result, name string) [][]cell {
+	var rows [][]cell
+	for i := range r.FluidRate {
+		f := &r.FluidRate[i]
+		if f.Variant != metrics.Decode {
+			continue
+		}
+		rate := text("infeasible")
+		if f.Feasible && f.TokensPS != nil {
+			rate = cell{text: term.Number(*f.TokensPS, false) + " tokens/s", mark: marks[f.Status]}
+		}
+		rows = append(rows, []cell{
+			text("fluid rate"), text(name), rate,
+			{text: interval("tokens/s", f.Low, f.High), tone: term.Faint},
+			{},
+			{},
+			{},
+			{},
+			text(term.Count(r.Load.Measured)),
+			{},
+		})
+	}
+	return rows
 }
 
 // sampling says which pictures show some of the requests only.

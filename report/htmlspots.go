@@ -80,7 +80,7 @@ func (h *htmlPage) spot(run int, name, code, text string, figures map[string]flo
 		s.Text = name + ": " + s.Text
 	}
 	for _, k := range slices.Sorted(maps.Keys(figures)) {
-		s.Figures = append(s.Figures, legendKey{strings.ReplaceAll(k, "_", " "), figureText(k, figures[k])})
+		s.Figures = append(s.Figures, legendKey{figureName(k), figureText(k, figures[k])})
 	}
 	p := h.runs[run].Portrait
 	for _, index := range requests {
@@ -91,9 +91,19 @@ func (h *htmlPage) spot(run int, name, code, text string, figures map[string]flo
 	return s
 }
 
+// figureName is a figure's name without its unit, which its text has.
+func figureName(name string) string {
+	name, against := strings.CutSuffix(name, "_against")
+	name = strings.ReplaceAll(strings.TrimSuffix(name, "_ns"), "_", " ")
+	if against {
+		name += " of the other"
+	}
+	return name
+}
+
 // figureText writes a figure by what its name says it is.
 func figureText(name string, v float64) string {
-	name = strings.TrimSuffix(name, "_against")
+	name, _ = strings.CutSuffix(name, "_against")
 	switch {
 	case strings.HasSuffix(name, "_ns"):
 		return term.Duration(v)

@@ -29,7 +29,7 @@ var curves = []curveOf{
 		func(p *metrics.Portrait) *metrics.Curve { return &p.TTFT }, func(m *metrics.Metrics) *metrics.Dist { return m.TTFTDue },
 	},
 	{
-		"scheduling-delay", "Scheduling delay", "The part of it that a request spent waiting for its turn, where the server tells.", "scheduling delay",
+		"scheduling-delay", "Scheduling delay", "The part of it that a request spent waiting for its turn.", "scheduling delay",
 		func(p *metrics.Portrait) *metrics.Curve { return &p.SchedulingDelay }, func(m *metrics.Metrics) *metrics.Dist { return m.SchedulingDelay },
 	},
 	{
@@ -58,7 +58,55 @@ func (h *htmlPage) distributionSection() section {
 			s.Pictures = append(s.Pictures, *p)
 		}
 	}
+	if p := h.parts(); p != nil {
+		s.Pictures = append(s.Pictures, *p)
+	}
 	return s
+}
+
+// partClasses are the colours of the parts of a time to first token, those of the
+// rows of requests where they are the same.
+var partClasses = map[string]string{"lateness": "s7", "network": "s6", "scheduling_delay": "wait", "prefill": "prefill"}
+
+// parts are what the mean time to first token consists of, stacked.
+func (h *htmlPage) parts() *picture {
+	p := &picture{
+		ID: "ttft-parts", Title: "Mean time to first token, stacked", Hover: "xy",
+		Lead:    "Lateness is this machine's; waiting and prefill are the server's, as it says itself, or estimated by a measured curve.",
+		columns: []string{"run", "part", "mean (ms)", "source"},
+	}
+	plot := chart.Plot{X: chart.Axis{Min: -0.5, Max: float64(len(h.runs)) - 0.5, Ticks: []chart.Tick{}}, Y: chart.Axis{Min: 0, Format: timeTick}}
+	seen := map[string]bool{}
+	for i := range h.runs {
+		plot.X.Ticks = append(plot.X.Ticks, chart.Tick{At: float64(i), Label: h.names[i]})
+		all := h.runs[i].Result.TTFTParts
+		if all == nil {
+			continue
+		}
+		before := 0.0
+		for _, part := range all.Parts {
+			mean := float64(part.MeanNs)
+			label, class := partLabels[part.Part], partClasses[part.Part]
+			if top := before + max(mean, 0); top > before {
+				plot.Marks = append(plot.Marks, chart.Bar{Class: class, From: float64(i) - 0.3, To: float64(i) + 0.3, Y0: before, Y1: top})
+			}
+			p.row(0, float64(i), before+max(mean, 0)/2, h.names[i], label, inMs(mean), all.Source)
+			if !seen[label] {
+				seen[label] = true
+				p.Legend = append(p.Legend, legendKey{"fill " + class, label})
+			}
+			before += max(mean, 0)
+		}
+		plot.Y.Max = max(plot.Y.Max, before)
+		p.Name += fmt.Sprintf("; %s: %s of %s requests, %s", h.names[i], term.Duration(float64(all.MeanNs)), term.Count(all.N), all.Source)
+	}
+	if len(p.rows) == 0 {
+		return nil
+	}
+	plot.Y.Max = chart.Ceil(plot.Y.Max)
+	p.Name = "Mean time to first token, stacked" + p.Name
+	p.draw(plot)
+	return p
 }
 
 func (h *htmlPage) distribution(c curveOf) *picture {
@@ -88,6 +136,9 @@ func (h *htmlPage) distribution(c curveOf) *picture {
 			most = max(most, x)
 		}
 		plot.Marks = append(plot.Marks, band, line)
+		if d != nil && d.Source == estimated {
+			p.Notes = append(p.Notes, h.titles[i]+": estimated, as what a measured prefill curve leaves of the time to first token; below 0 counts as 0.")
+		}
 		if d != nil {
 			p.Name += fmt.Sprintf("; %s: %s", h.names[i], quantilesText(d, 0.5, 0.99))
 		}

@@ -1,19 +1,20 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"math"
-	"slices"
 
 	"fermata/internal/chart"
 	"fermata/internal/term"
 	"fermata/metrics"
 )
 
-// mostRates bounds the points of a rate over time: shorter stretches hold too few
-// requests for a rate.
-const mostRates = 60
+// The points of a rate over time: as many as leave each four requests on average,
+// within these.
+const (
+	fewestRates = 12
+	mostRates   = 60
+	perRate     = 4
+)
 
 // loadSection is the load over time.
 func (h *htmlPage) loadSection() section {
@@ -49,7 +50,8 @@ func (h *htmlPage) ratesOverTime(i int) *picture {
 	if portrait == nil || len(portrait.Slots) == 0 {
 		return nil
 	}
-	times := (len(portrait.Slots) + mostRates - 1) / mostRates
+	points := min(max(int(portrait.Requests)/perRate, fewestRates), mostRates)
+	times := (len(portrait.Slots) + points - 1) / points
 	slots, width := coarser(portrait.Slots, times), float64(portrait.SlotNs)*float64(times)
 	title := "Offered, achieved, finished"
 	if len(h.runs) > 1 {
@@ -149,297 +151,84 @@ func (h *htmlPage) inFlight() *picture {
 	return p
 }
 
+// A bunching is one way in which tokens come together.
+type bunching struct {
+	id, title, lead, column, shared string
+	counts                          func(*metrics.Portrait) []int64
+	share                           func(*metrics.Result) *float64
+}
+
+var bunchings = []bunching{
+	{
+		"tokens-per-event", "Tokens an event", "Where an event brings several tokens, gaps within it are 0 and the median gap says little.",
+		"tokens", "of decode tokens came in the event of the token before",
+		func(p *metrics.Portrait) []int64 { return p.TokensPerEvent }, func(r *metrics.Result) *float64 { return r.SameEventShare },
+	},
+	{
+		"events-per-read", "Events a socket read", "Events that one read of the socket brought had become readable together: a proxy, the network or this machine bunched them.",
+		"events", "of decode tokens came in the read of the token before",
+		func(p *metrics.Portrait) []int64 { return p.EventsPerRead }, func(r *metrics.Result) *float64 { return r.SameReadShare },
+	},
+}
+
 // bunchSection is how tokens came over the wire.
 func (h *htmlPage) bunchSection() section {
 	s := section{ID: "bunching", Title: "How tokens came"}
-	for _, c := range []struct {
-		id, title, lead, column string
-		of                      func(*metrics.Portrait) []int64
-		same                    func(*metrics.Result) *float64
-		shared                  string
-	}{
-		{
-			"tokens-per-event", "Tokens an event", "Where an event brings several tokens, gaps within it are 0 and the median gap says little.", "tokens",
-			func(p *metrics.Portrait) []int64 { return p.TokensPerEvent }, func(r *metrics.Result) *float64 { return r.SameEventShare }, "of decode tokens came in the event of the token before",
-		},
-		{
-			"events-per-read", "Events a socket read", "Events that one read of the socket brought had become readable together: a proxy, the network or this machine bunched them.", "events",
-			func(p *metrics.Portrait) []int64 { return p.EventsPerRead }, func(r *metrics.Result) *float64 { return r.SameReadShare }, "of decode tokens came in the read of the token before",
-		},
-	} {
-		p := &picture{ID: c.id, Title: c.title, Lead: c.lead, Hover: "x", columns: []string{"run", c.column, "count", "share"}}
-		plot := chart.Plot{X: chart.Axis{Label: c.column}, Y: chart.Axis{Label: "share", Min: 0, Max: 1, Format: percentTick}}
-		fewest, widest := 1, 1
-		for i := range h.runs {
-			if portrait := h.runs[i].Portrait; portrait != nil {
-				for k, n := range c.of(portrait) {
-					if n > 0 {
-						fewest, widest = min(fewest, k), max(widest, k)
-					}
-				}
-			}
-		}
-		plot.X.Min, plot.X.Max, plot.X.Ticks = float64(fewest)-0.5, float64(widest)+0.5, []chart.Tick{}
-		for i := range h.runs {
-			portrait := h.runs[i].Portrait
-			if portrait == nil {
-				continue
-			}
-			var total int64
-			for _, n := range c.of(portrait) {
-				total += n
-			}
-			width := 0.84 / float64(len(h.runs))
-			for k, n := range c.of(portrait) {
-				if n == 0 {
-					continue
-				}
-				share := float64(n) / float64(total)
-				from := float64(k) - 0.42 + width*float64(i)
-				name := fmt.Sprint(k)
-				if k == len(c.of(portrait))-1 {
-					name += " or more"
-				}
-				plot.Marks = append(plot.Marks, chart.Bar{Class: seriesClass(i), From: from, To: from + width*0.94, Y1: share})
-				p.row(0, from+width/2, share, h.names[i], name, fmt.Sprint(n), plainNumber(share))
-			}
-			if v := c.same(h.runs[i].Result); v != nil {
-				p.Name += fmt.Sprintf("; %s: %s %s", h.names[i], term.Percent(*v), c.shared)
-				p.Notes = append(p.Notes, h.titles[i]+": "+term.Percent(*v)+" "+c.shared)
-			}
-		}
-		if len(p.rows) == 0 {
-			continue
-		}
-		for k := fewest; k <= widest; k++ {
-			label := fmt.Sprint(k)
-			if k == 17 {
-				label = "17+"
-			}
-			plot.X.Ticks = append(plot.X.Ticks, chart.Tick{At: float64(k), Label: label})
-		}
-		p.Name = c.title + p.Name
-		p.Legend = h.keysOf(func(r *Portrayed) bool { return r.Portrait != nil })
-		p.draw(plot)
-		s.Pictures = append(s.Pictures, *p)
-	}
-	return s
-}
-
-// A rung is a run at its load.
-type rung struct {
-	run     int
-	offered float64
-}
-
-// ladders are runs against the same target at several loads, by load; nil where no
-// target was offered more than one.
-func (h *htmlPage) ladders() [][]rung {
-	var keys []string
-	of := map[string][]rung{}
-	for i := range h.runs {
-		r := h.runs[i].Result
-		rate := r.Load.OfferedRPS
-		if rate == nil {
-			rate = r.Load.AchievedRPS
-		}
-		if rate == nil {
-			continue
-		}
-		key := r.Run.Target + "\x00" + r.Run.Model
-		if of[key] == nil {
-			keys = append(keys, key)
-		}
-		of[key] = append(of[key], rung{i, *rate})
-	}
-	var all [][]rung
-	for _, k := range keys {
-		l := of[k]
-		slices.SortStableFunc(l, func(a, b rung) int { return cmp.Compare(a.offered, b.offered) })
-		if len(l) > 1 && l[len(l)-1].offered > l[0].offered*near {
-			all = append(all, l)
-		}
-	}
-	return all
-}
-
-// frontierSection is throughput against the latency that it was had at, and what of
-// it was good.
-func (h *htmlPage) frontierSection() section {
-	s := section{ID: "frontier", Title: "Throughput and what it cost"}
-	ladders := h.ladders()
-	if len(ladders) == 0 {
-		return s
-	}
-	for _, c := range []struct {
-		id, title string
-		of        func(*metrics.Metrics) *metrics.Dist
-	}{
-		{"frontier-ttft", "Throughput against time to first token", func(m *metrics.Metrics) *metrics.Dist { return m.TTFTDue }},
-		{"frontier-tbt", "Throughput against time between tokens", func(m *metrics.Metrics) *metrics.Dist { return m.TBT }},
-	} {
-		if p := h.frontier(c.id, c.title, ladders, c.of); p != nil {
+	for i := range bunchings {
+		if p := h.bunches(&bunchings[i]); p != nil {
 			s.Pictures = append(s.Pictures, *p)
 		}
 	}
-	if p := h.goodputFrontier(ladders); p != nil {
-		s.Pictures = append(s.Pictures, *p)
-	}
 	return s
 }
 
-func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics.Metrics) *metrics.Dist) *picture {
-	p := &picture{
-		ID: id, Title: title, Hover: "xy",
-		Lead:    "One point a run, joined by rising load: the thick line at the median, the thin one at the 99th percentile.",
-		columns: []string{"run", "offered requests/s", "output tokens/s", "p50 (ms)", "p99 (ms)"},
-	}
-	plot := chart.Plot{X: chart.Axis{Label: "output tokens/s of finished requests", Min: 0, Format: countTick}, Y: logTimes()}
-	least, most := math.Inf(1), 0.0
-	for k, ladder := range ladders {
-		mid, tail := chart.Line{Class: "thick " + seriesClass(k)}, chart.Line{Class: "thin " + seriesClass(k)}
-		for _, g := range ladder {
-			r := h.runs[g.run].Result
-			rate, q50, q99 := r.Throughput.OutputTokensPerSFinished, at(of(&r.Metrics), 0.5), at(of(&r.Metrics), 0.99)
-			if rate == nil || q50 == nil || q99 == nil {
-				continue // no throughput without its latency
-			}
-			mid.X, mid.Y = append(mid.X, *rate), append(mid.Y, max(q50.Value, 1))
-			tail.X, tail.Y = append(tail.X, *rate), append(tail.Y, max(q99.Value, 1))
-			least, most = min(least, max(q50.Value, 1)), max(most, q99.Value)
-			plot.X.Max = max(plot.X.Max, *rate)
-			p.row(0, *rate, max(q50.Value, 1), h.titles[g.run], plainNumber(g.offered), plainNumber(*rate), inMs(q50.Value), inMs(q99.Value))
-		}
-		plot.Marks = append(plot.Marks, tail, mid, chart.Dots{Class: seriesClass(k), X: mid.X, Y: mid.Y, Radius: 3}, chart.Dots{Class: seriesClass(k), X: tail.X, Y: tail.Y})
-		if r := h.runs[ladder[0].run].Result; len(ladders) > 1 {
-			p.Legend = append(p.Legend, legendKey{seriesClass(k), joined(" · ", term.Plain(r.Run.Target), term.Plain(r.Run.Model))})
-		}
-	}
-	if len(p.rows) == 0 {
-		return nil
-	}
-	plot.X.Max = chart.Ceil(plot.X.Max)
-	plot.Y.Min, plot.Y.Max = bounds(least, most)
-	p.Name = fmt.Sprintf("%s, %d runs", title, len(p.rows))
-	p.draw(plot)
-	return p
-}
-
-// goodputFrontier is how many requests a second were good at each load.
-func (h *htmlPage) goodputFrontier(ladders [][]rung) *picture {
-	p := &picture{
-		ID: "frontier-goodput", Title: "Goodput against load", Hover: "xy",
-		Lead:    "Requests a second that met every objective, of those offered. On the grey line all were good.",
-		columns: []string{"run", "objective", "offered requests/s", "good requests/s", "share good", "TTFT p99 (ms)", "TBT p99 (ms)"},
-	}
-	plot := chart.Plot{X: chart.Axis{Label: "offered requests/s", Min: 0, Format: numberTick}, Y: chart.Axis{Label: "good requests/s", Min: 0, Format: numberTick}}
-	for k, ladder := range ladders {
-		line := chart.Line{Class: "thick " + seriesClass(k)}
-		for _, g := range ladder {
-			r := h.runs[g.run].Result
-			n := len(r.Goodput)
-			if n == 0 || r.Goodput[n-1].RequestsS == nil {
-				continue
-			}
-			good := r.Goodput[n-1] // of all objectives where there are several
-			ttft, tbt := at(r.Metrics.TTFTDue, 0.99), at(r.Metrics.TBT, 0.99)
-			if ttft == nil || tbt == nil {
-				continue
-			}
-			line.X, line.Y = append(line.X, g.offered), append(line.Y, *good.RequestsS)
-			plot.X.Max = max(plot.X.Max, g.offered)
-			p.row(0, g.offered, *good.RequestsS, h.titles[g.run], term.Plain(good.Objective), plainNumber(g.offered), plainNumber(*good.RequestsS), plainNumber(good.Share), inMs(ttft.Value), inMs(tbt.Value))
-		}
-		plot.Marks = append(plot.Marks, line, chart.Dots{Class: seriesClass(k), X: line.X, Y: line.Y, Radius: 3})
-	}
-	if len(p.rows) == 0 {
-		return nil
-	}
-	plot.X.Max = chart.Ceil(plot.X.Max)
-	plot.Y.Max = plot.X.Max
-	plot.Marks = append([]chart.Mark{chart.Line{Class: "ideal", X: []float64{0, plot.X.Max}, Y: []float64{0, plot.Y.Max}}}, plot.Marks...)
-	p.Name = fmt.Sprintf("Goodput against load, %d runs", len(p.rows))
-	p.draw(plot)
-	return p
-}
-
-// boxSection sets runs side by side as boxes.
-func (h *htmlPage) boxSection() section {
-	s := section{ID: "boxes", Title: "Runs side by side"}
-	if len(h.runs) < 2 {
-		return s
-	}
-	caveat := ""
-	if !h.alike() {
-		caveat = "Descriptive, not controlled for length or mix: the runs did not ask for the same prompts and answers."
-	}
-	for _, c := range curves {
-		p := &picture{
-			ID: "box-" + c.id, Title: c.title, Hover: "x",
-			Lead:    "Box: the middle half, with the median. Whiskers: from the 1st to the 99th percentile.",
-			columns: []string{"run", "p1 (ms)", "p25 (ms)", "p50 (ms)", "p75 (ms)", "p99 (ms)", "values"},
-		}
-		plot := chart.Plot{X: chart.Axis{Min: -0.5, Max: float64(len(h.runs)) - 0.5, Ticks: []chart.Tick{}}, Y: logTimes()}
-		least, most := math.Inf(1), 0.0
-		for i := range h.runs {
-			if h.runs[i].Portrait == nil {
-				continue
-			}
-			curve := c.curve(h.runs[i].Portrait)
-			if len(curve.Points) == 0 {
-				continue
-			}
-			var q [5]float64
-			cells := []string{h.titles[i]}
-			for k, share := range []float64{0.01, 0.25, 0.5, 0.75, 0.99} {
-				v, _ := curve.Quantile(share)
-				q[k] = max(float64(v), 1)
-				cells = append(cells, inMs(float64(v)))
-			}
-			if q[1] > 1 { // of a bunch the low percentiles are 0
-				least = min(least, max(q[0], q[1]/100))
-			} else {
-				least = min(least, max(q[2]/100, 1))
-			}
-			most = max(most, q[4])
-			plot.Marks = append(plot.Marks, chart.Box{Class: seriesClass(i), At: float64(i), Width: 0.6, Low: q[0], Q1: q[1], Median: q[2], Q3: q[3], High: q[4]})
-			p.row(i, float64(i), q[2], append(cells, fmt.Sprint(curve.N))...)
-			p.Name += fmt.Sprintf("; %s: median %s", h.names[i], term.Duration(q[2]))
-		}
-		for i, n := range h.names {
-			plot.X.Ticks = append(plot.X.Ticks, chart.Tick{At: float64(i), Label: n})
-		}
-		if len(p.rows) == 0 {
+func (h *htmlPage) bunches(c *bunching) *picture {
+	p := &picture{ID: c.id, Title: c.title, Lead: c.lead, Hover: "x", columns: []string{"run", c.column, "count", "share"}}
+	plot := chart.Plot{X: chart.Axis{Label: c.column, Ticks: []chart.Tick{}}, Y: chart.Axis{Label: "share", Min: 0, Max: 1, Format: percentTick}}
+	fewest, widest, most := 1, 1, 0
+	width := 0.84 / float64(len(h.runs))
+	for i := range h.runs {
+		if h.runs[i].Portrait == nil {
 			continue
 		}
-		plot.Y.Min, plot.Y.Max = bounds(least, most)
-		p.Name = c.title + ", boxes" + p.Name
-		if caveat != "" {
-			p.Notes = append(p.Notes, caveat)
+		counts := c.counts(h.runs[i].Portrait)
+		most = len(counts) - 1
+		var total int64
+		for _, n := range counts {
+			total += n
 		}
-		p.draw(plot)
-		s.Pictures = append(s.Pictures, *p)
+		for k, n := range counts {
+			if n == 0 {
+				continue
+			}
+			fewest, widest = min(fewest, k), max(widest, k)
+			share := float64(n) / float64(total)
+			from := float64(k) - 0.42 + width*float64(i)
+			plot.Marks = append(plot.Marks, chart.Bar{Class: seriesClass(i), From: from, To: from + width*0.94, Y1: share})
+			p.row(0, from+width/2, share, h.names[i], orMore(k, most), fmt.Sprint(n), plainNumber(share))
+		}
+		if v := c.share(h.runs[i].Result); v != nil {
+			p.Name += fmt.Sprintf("; %s: %s %s", h.names[i], term.Percent(*v), c.shared)
+			p.Notes = append(p.Notes, h.titles[i]+": "+term.Percent(*v)+" "+c.shared)
+		}
 	}
-	return s
+	if len(p.rows) == 0 {
+		return nil
+	}
+	plot.X.Min, plot.X.Max = float64(fewest)-0.5, float64(widest)+0.5
+	for k := fewest; k <= widest; k++ {
+		plot.X.Ticks = append(plot.X.Ticks, chart.Tick{At: float64(k), Label: orMore(k, most)})
+	}
+	p.Name = c.title + p.Name
+	p.Legend = h.keysOf(func(r *Portrayed) bool { return r.Portrait != nil })
+	p.draw(plot)
+	return p
 }
 
-// alike says that all runs asked for prompts and answers of the same lengths.
-func (h *htmlPage) alike() bool {
-	first := &h.runs[0].Result.Metrics
-	for i := range h.runs[1:] {
-		m := &h.runs[i+1].Result.Metrics
-		if !sameSizes(first.PromptTokens, m.PromptTokens) || !sameSizes(first.OutputTokens, m.OutputTokens) {
-			return false
-		}
+// orMore writes a number, of which the last stands for more.
+func orMore(k, most int) string {
+	if k == most {
+		return fmt.Sprint(k, "+")
 	}
-	return true
-}
-
-func sameSizes(a, b *metrics.Dist) bool {
-	if a == nil || b == nil || a.N != b.N || a.Mean == nil || b.Mean == nil {
-		return false
-	}
-	return math.Abs(*a.Mean-*b.Mean) <= 1e-9*math.Abs(*a.Mean) && slices.EqualFunc(a.Quantiles, b.Quantiles, func(x, y metrics.Quantile) bool {
-		return math.Abs(x.Value-y.Value) < 0.5
-	})
+	return fmt.Sprint(k)
 }

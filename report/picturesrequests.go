@@ -258,6 +258,9 @@ func (h *htmlPage) raster(i int) *picture {
 	}
 	r.flip(float64(len(lives) - 1))
 	plot.Marks = append(plot.Marks, phases(h.runs[i].Result, plot.X.Max)...)
+	if slices.ContainsFunc(lives, func(l metrics.Life) bool { return l.Estimated }) {
+		p.Notes = append(p.Notes, "Queue and prefill are estimated, by a measured prefill curve.")
+	}
 	var marks []chart.Mark
 	marks, p.Legend = r.marks()
 	plot.Marks = append(plot.Marks, marks...)
