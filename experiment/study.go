@@ -19,17 +19,7 @@ import (
 // Study plays all runs of a study in virtual time, several at once, and says
 // which of its claims hold. Everything is read and checked before anything runs.
 func Study(ctx context.Context, s *spec.Study, parallel int, version string, progress func(done, all int)) (*report.Study, error) {
-	names := slices.Clone(s.Statistics)
-	if len(names) == 0 && len(s.Claims) == 0 {
-		names = slices.Clone(defaultStatistics)
-	}
-	for _, c := range s.Claims {
-		for _, text := range []string{c.Of, c.Minus, c.Over} {
-			if name, _, ok := strings.Cut(text, "@"); ok && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
+	names := statisticsOf(s, defaultStatistics)
 	var mistakes conf.Mistakes
 	statistics, err := parseStatistics("statistics", names)
 	if err := mistaken(s, "statistics", err, &mistakes); err != nil {
@@ -88,6 +78,22 @@ func blindSpotsOf(points []report.StudyPoint, results [][]*metrics.Result) []com
 		all = append(all, compare.BlindSpots(points[a].Name, points[i].Name, pairs)...)
 	}
 	return all
+}
+
+// statisticsOf are the statistics that a study shows or claims something of.
+func statisticsOf(s *spec.Study, otherwise []string) []string {
+	names := slices.Clone(s.Statistics)
+	if len(names) == 0 && len(s.Claims) == 0 {
+		names = slices.Clone(otherwise)
+	}
+	for _, c := range s.Claims {
+		for _, text := range []string{c.Of, c.Minus, c.Over} {
+			if name, _, ok := strings.Cut(text, "@"); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // mistaken adds the mistakes that err is, those of the study's own words where they

@@ -23,8 +23,11 @@ type Study struct {
 	Tool   metrics.Tool `json:"tool"`
 	Title  string       `json:"title,omitempty"`
 	Points []StudyPoint `json:"points"`
-	Claims []Claim      `json:"claims"`
-	Caveat string       `json:"caveat,omitempty"`
+
+	Endpoints []StudyEndpoint `json:"endpoints,omitempty"` // nil of simulated systems
+
+	Claims []Claim `json:"claims"`
+	Caveat string  `json:"caveat,omitempty"`
 
 	BlindSpots []compare.BlindSpot `json:"blind_spots"`
 }
@@ -133,7 +136,7 @@ func (s *Study) Value(name, statistic string) (v float64, unit string, ok bool) 
 }
 
 var studyTypes = map[string]string{
-	"Study":      "Many simulated runs as one: statistics of each system and grid point over seeds, and what they were to show.",
+	"Study":      "Many runs as one: statistics of each simulated system and grid point over seeds, or of each endpoint over hours, and what they were to show.",
 	"Tool":       "What made the document.",
 	"StudyPoint": "One system under one load, with all its seeds.",
 	"Setting":    "A key of the spec with its value.",
@@ -141,6 +144,12 @@ var studyTypes = map[string]string{
 	"StudyRun":   "A statistic of one run.",
 	"BlindSpot":  blindSpotMeaning,
 	"Claim":      "Something that the study was to show.",
+
+	"StudyEndpoint": "One endpoint, asked again and again over hours.",
+	"StudyRate":     "One way to say how fast an endpoint is, over all rounds.",
+	"StudySpread":   "The middle, and between which values most lie.",
+	"StudyTTFT":     "Time to first token, from the sending, of prompts of about one length.",
+	"StudyFluidity": "The fluidity index at one target gap, decode only.",
 }
 
 var studyKeys = map[string]string{
@@ -162,6 +171,29 @@ var studyKeys = map[string]string{
 	"Claim.value":         "The same as a number. Absent where a statistic is missing.",
 	"Claim.holds":         "The number lies where the study wanted it.",
 	"Claim.unit":          "Of the value; 1 for a ratio.",
+
+	"Study.endpoints":                  "Absent of simulated systems. Each is a point too, whose statistics are over all rounds.",
+	"StudyEndpoint.target":             "Whom the last round asked.",
+	"StudyEndpoint.model":              "Absent where the server names none.",
+	"StudyEndpoint.from":               "When the first round began, RFC 3339.",
+	"StudyEndpoint.to":                 "When the last one did.",
+	"StudyEndpoint.rounds":             "That were recorded.",
+	"StudyEndpoint.planned":            "That were to be; the others were missed or failed as a whole.",
+	"StudyEndpoint.requests":           "Of all rounds.",
+	"StudyEndpoint.failed":             "Of them, those without a good answer.",
+	"StudyEndpoint.rates":              "tpot: 1/median TPOT; tail_tbt: 1/p99 TBT; fluid: the fluid token generation rate, decode.",
+	"StudyEndpoint.tps":                "Tokens a second of single answers. Absent where none took any time.",
+	"StudyEndpoint.same_event_share":   "Of decode tokens, those in the event of the token before. Absent without any.",
+	"StudyEndpoint.same_read_share":    "The same of socket reads.",
+	"StudyEndpoint.ttft":               "By octaves of the prompt's length.",
+	"StudyEndpoint.fluidity":           "At each target gap.",
+	"StudyRate.tokens_per_s":           "Absent where no gap is wide enough, or there is nothing to say.",
+	"StudyRate.low":                    "Of the 95 % interval over all requests; absent where it has no such end.",
+	"StudyRate.high":                   "The same.",
+	"StudyRate.rounds":                 "Of the same rate in each round. Absent where no round has it.",
+	"StudyFluidity.p1":                 "The index that 99 of 100 answers have at least. Absent where no answer has an index.",
+	"StudyFluidity.p50":                "The median.",
+	"StudyFluidity.share_at_least_0_9": "Of answers, those that are fluid.",
 }
 
 var studyOptions = schema.Options{
@@ -202,6 +234,11 @@ func (s *Study) page() *page {
 	if !s.AllHold() {
 		p.verdict.tone = term.Bad
 	}
+	if len(s.Endpoints) > 0 {
+		for _, b := range s.endpointBlocks() {
+			p.add(b)
+		}
+	}
 	p.add(s.table())
 	p.add(s.claims())
 	p.add(s.blindSpots())
@@ -217,6 +254,9 @@ func (s *Study) verdictText() string {
 		runs += len(p.Seeds)
 	}
 	text := fmt.Sprintf("%s: simulated, %s runs", term.Plain(orText(s.Title, "grid")), term.Count(int64(runs)))
+	if len(s.Endpoints) > 0 {
+		text = s.endpointsText()
+	}
 	if n := len(s.BlindSpots); n > 0 {
 		text += fmt.Sprintf(", %d blind spots", n)
 	}
@@ -273,6 +313,16 @@ func (s *Study) table() block {
 		}
 	}
 	return b
+}
+
+// endpointsText says what endpoints were asked when: no speed without its date.
+func (s *Study) endpointsText() string {
+	from, to, requests := s.Endpoints[0].From, s.Endpoints[0].To, int64(0)
+	for _, e := range s.Endpoints {
+		from, to = min(from, e.From), max(to, e.To)
+		requests += e.Requests
+	}
+	return fmt.Sprintf("%s: %d endpoints from %s to %s, %s requests", term.Plain(orText(s.Title, "study")), len(s.Endpoints), from, to, term.Count(requests))
 }
 
 func (v *StudyValue) text() string {

@@ -10,9 +10,9 @@ import (
 	"fermata/internal/conf"
 )
 
-// A Study is a list of simulated runs as one: several systems, each at every
-// point of a grid with several seeds, and what they are to show. ReadStudy makes
-// one.
+// A Study is a list of runs as one and what they are to show: several simulated
+// systems, each at every point of a grid with several seeds, or several endpoints,
+// each asked again and again over hours. ReadStudy makes one.
 type Study struct {
 	Title      string        `yaml:"title"`
 	Systems    []StudySystem `yaml:"systems"`
@@ -21,6 +21,13 @@ type Study struct {
 	Statistics []string      `yaml:"statistics"` // of the table, as --metric takes them
 	Claims     []StudyClaim  `yaml:"claims"`
 	Caveat     string        `yaml:"caveat"` // what a reader must know of all claims
+
+	// Of a study of endpoints, instead of systems: each is asked once in every
+	// stretch of that length, for so long.
+	Endpoints []StudyEndpoint   `yaml:"endpoints"`
+	Every     time.Duration     `yaml:"every"` // default 1h
+	For       time.Duration     `yaml:"for"`   // default 24h
+	Set       map[string]string `yaml:"set"`   // dotted keys of the run file, of all endpoints
 
 	doc *conf.Doc
 }
@@ -38,6 +45,62 @@ type StudySystem struct {
 	Name string            `yaml:"name"`
 	Spec string            `yaml:"spec"` // file, relative to the study
 	Set  map[string]string `yaml:"set"`  // dotted keys of the spec
+}
+
+// A StudyEndpoint is a server that others run, asked over the network.
+type StudyEndpoint struct {
+	Name      string            `yaml:"name"`
+	URL       string            `yaml:"url"`
+	Model     string            `yaml:"model"`       // default the first that it lists
+	APIKeyEnv string            `yaml:"api_key_env"` // environment variable that holds its key
+	Set       map[string]string `yaml:"set"`         // dotted keys of the run file
+}
+
+// The schedule of a study of endpoints, unless it says another.
+const (
+	studyEvery = time.Hour
+	studyFor   = 24 * time.Hour
+)
+
+// Rounds is how often each endpoint is asked.
+func (s *Study) Rounds() int { return int((s.For + s.Every - 1) / s.Every) }
+
+// checkEndpoints looks at a study of endpoints, which has no key of a simulated
+// one.
+func (s *Study) checkEndpoints(found *problems, doc *conf.Doc, names map[string]bool) {
+	for _, key := range []string{"systems", "grid", "seeds"} {
+		if doc.Has(key) {
+			found.add(key, "is for simulated systems, and this study has endpoints")
+		}
+	}
+	if !doc.Has("every") {
+		s.Every = studyEvery
+	}
+	if !doc.Has("for") {
+		s.For = studyFor
+	}
+	s.checkSchedule(found)
+	for i, one := range s.Endpoints {
+		path := item("endpoints", i)
+		switch {
+		case one.Name == "" || strings.ContainsAny(one.Name, "/\\@"):
+			found.add(path+".name", "must be a word without / and @: claims, tables and folders call an endpoint by it")
+		case names[one.Name]:
+			found.add(path+".name", "is given twice")
+		}
+		names[one.Name] = true
+		if !strings.Contains(one.URL, "://") {
+			found.add(path+".url", "must begin with http:// or https://, not %q", one.URL)
+		}
+	}
+}
+
+func (s *Study) checkSchedule(found *problems) {
+	if s.Every < time.Second {
+		found.add("every", "must be 1s or more, not %s", s.Every)
+	} else if s.For < s.Every || s.For > 31*24*time.Hour {
+		found.add("for", "must be from %s, which is every, to 744h, not %s", s.Every, s.For)
+	}
 }
 
 // A StudyClaim is something that a statistic is to show: statistic@system, or what
@@ -58,13 +121,21 @@ func ReadStudy(file string, data []byte) (*Study, error) {
 	doc, _ := conf.Read(file, data, s)
 	s.doc = doc
 	var found problems
-	if len(s.Systems) == 0 {
-		found.add("systems", "must have at least one system, such as {name: a, spec: system.yaml}")
+	names := map[string]bool{}
+	switch {
+	case len(s.Endpoints) > 0:
+		s.checkEndpoints(&found, doc, names)
+	case len(s.Systems) == 0:
+		found.add("systems", "must have at least one system, such as {name: a, spec: system.yaml}, or endpoints one, such as {name: a, url: \"http://127.0.0.1:8000\"}")
+	}
+	for _, key := range []string{"every", "for", "set"} {
+		if len(s.Endpoints) == 0 && doc.Has(key) {
+			found.add(key, "is for endpoints, and this study has simulated systems")
+		}
 	}
 	if s.Seeds < 0 || s.Seeds > 1000 || s.Seeds == 0 && doc.Has("seeds") {
 		found.add("seeds", "must be between 1 and 1000, not %d", s.Seeds)
 	}
-	names := map[string]bool{}
 	for i := range s.Systems {
 		one, path := &s.Systems[i], item("systems", i)
 		switch {

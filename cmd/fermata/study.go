@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,26 +15,37 @@ import (
 )
 
 func newStudy(s streams) *cobra.Command {
-	var format string
+	var format, out string
+	var every, last time.Duration
 	var quiet bool
 	var parallel int
 	c := &cobra.Command{
 		Use:   "study SPEC…",
-		Short: "A list of simulated runs as one: systems, seeds, grids, claims",
+		Short: "A list of runs as one: systems and grids, or endpoints over hours; claims",
 		Long: `Study plays several simulated systems in virtual time, each at every point of a
 grid and with several seeds, and shows their statistics side by side, with what was
 published about them and whether it holds here. examples/ has three published
 comparisons; docs/simulator.md describes the file.
 
+A study of endpoints asks each of them again and again, by default every hour for a
+day, and sets side by side how fast they are by TPOT, by the tail of TBT and by the
+fluid rate, with intervals, the spread over rounds and the dates. Every round is a run
+in the study's folder: the same command with --out goes on where a killed one ended.
+examples/hosted.yaml is Etalon's study of public endpoints.
+
 Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold; 130
 interrupted.`,
 		Example: `  fermata study examples/scheduling-delay.yaml
-  fermata study examples/*.yaml`,
+  fermata study examples/tbt-crossing.yaml examples/fluidity-capacity.yaml
+  fermata study examples/hosted.yaml --out study`,
 		Args: takes(1, -1, "one study or more"),
 	}
 	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: terminal, json or markdown")
 	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.StudyFormats(), cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().IntVar(&parallel, "parallel", 0, "runs at once: `N` (default as many as there are cores)")
+	c.Flags().StringVar(&out, "out", "", "of endpoints: `DIR` for the rounds (default runs/TIME-study)")
+	c.Flags().DurationVar(&every, "every", 0, "of endpoints: `TIME` from one round to the next, instead of the study's")
+	c.Flags().DurationVar(&last, "for", 0, "of endpoints: `TIME` that it lasts, instead of the study's")
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := report.CheckStudyFormat(format); err != nil {
@@ -57,6 +69,12 @@ interrupted.`,
 			if studies[i], err = spec.ReadStudy(file, data); err != nil {
 				return err
 			}
+			if err := hourly(c, studies[i], len(args), every, last); err != nil {
+				return err
+			}
+		}
+		if len(studies[0].Endpoints) > 0 {
+			return s.askHourly(c, format, out, studies[0])
 		}
 		ctx, release := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
@@ -82,4 +100,47 @@ interrupted.`,
 		return nil
 	}
 	return c
+}
+
+// hourly puts the times of the command line into a study of endpoints, and says
+// what is wrong with the flags of another.
+func hourly(c *cobra.Command, one *spec.Study, studies int, every, last time.Duration) error {
+	if len(one.Endpoints) == 0 {
+		for _, name := range []string{"out", "every", "for"} {
+			if c.Flags().Changed(name) {
+				return usagef("--%s is for a study of endpoints", name)
+			}
+		}
+		return nil
+	}
+	if studies > 1 {
+		return usagef("a study of endpoints takes its time: give it alone")
+	}
+	if c.Flags().Changed("every") {
+		one.Every = every
+	}
+	if c.Flags().Changed("for") {
+		one.For = last
+	}
+	if one.Every < time.Second || one.For < one.Every {
+		return usagef("--every %s, --for %s: rounds are 1s or more apart, and the study lasts one of them at least", one.Every, one.For)
+	}
+	return nil
+}
+
+// askHourly runs a study of endpoints.
+func (s streams) askHourly(c *cobra.Command, format, out string, one *spec.Study) error {
+	ctx, stop, release := interrupts(c.Context(), s)
+	defer release()
+	done, err := experiment.AskHourly(ctx, one, experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say})
+	if err != nil {
+		return err
+	}
+	if err := s.study(format, done); err != nil {
+		return err
+	}
+	if !done.AllHold() {
+		return status(exitMissed)
+	}
+	return nil
 }
