@@ -72,6 +72,11 @@ e2e-real: build ## a real engine (llama.cpp) with a real model, installed into .
 	./e2e/engine.sh install
 	FERMATA_E2E=1 $(GO) test -count=1 -timeout 10m -v ./e2e
 
+.PHONY: e2e-capacity
+e2e-capacity: build ## the capacity of the same engine on a core of its own, in minutes; for a machine with nothing else to do
+	./e2e/engine.sh install
+	FERMATA_E2E_CAPACITY=1 $(GO) test -count=1 -timeout 12m -v -run TestCapacityOfAnEngine ./e2e
+
 .PHONY: e2e-loadgen
 e2e-loadgen: ## percentiles, estimates and validity beside MLPerf's own LoadGen, installed into .cache
 	./e2e/loadgen.sh install

@@ -190,7 +190,7 @@ type step struct {
 
 func (s *step) Burst(context.Context, int) (capacity.Burst, error) { return capacity.Burst{}, nil }
 func (s *step) Drain(context.Context) error                        { return nil }
-func (s *step) Now() capacity.Reading { return capacity.Reading{Ns: s.at, Sent: s.n} }
+func (s *step) Now() capacity.Reading                              { return capacity.Reading{Ns: s.at, Sent: s.n} }
 
 func (s *step) Send(_ context.Context, n int, rate float64) error {
 	s.n, s.rate = s.n+int64(n), rate

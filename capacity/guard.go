@@ -10,6 +10,9 @@ func (o *Options) guards(r *Result, s *State) {
 	if r.Rough {
 		r.warn("rough", fmt.Sprintf("asked for to %.3g%% only: a first look, no result to publish", 100*o.Precision), "Search with --precision 5% before relying on it.")
 	}
+	if r.ClientBound = s.BoundBy != ""; r.ClientBound {
+		r.warn("client_bound", "this machine was the bottleneck at the rate found, not the server: "+s.BoundBy, "Search from a machine with more cores, or with nothing else to do.")
+	}
 	o.length(r, s)
 	if h := r.Held; h != nil {
 		if d := h.Drift; d != nil && d.Unsteady {

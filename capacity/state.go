@@ -33,6 +33,8 @@ type State struct {
 	Dead     int   `json:"dead,omitempty"` // failures in a row that are not refusals for the load
 	BusyNs   int64 `json:"busy_ns"`        // on the plant's clock, in all
 
+	BoundBy string `json:"bound_by,omitempty"` // why whoever asked was the bottleneck; empty where not
+
 	Ending Ending `json:"ending,omitempty"` // why it ended, empty while it goes on
 	Why    string `json:"why,omitempty"`
 }
@@ -88,12 +90,13 @@ type Ending string
 
 // The endings.
 const (
-	Found       Ending = "found"         // a rate with its interval
-	NeverMissed Ending = "never_missed"  // the objective held at every rate that was tried
-	AlwaysMiss  Ending = "always_missed" // it fails even at a twentieth of saturation
-	Unanswered  Ending = "unanswered"    // nothing was ever answered
-	Died        Ending = "died"          // it answered, and then no more
-	Stopped     Ending = "stopped"       // Enough said so, such as for money
-	Interrupted Ending = "interrupted"   // and can go on
-	Unsettled   Ending = "unsettled"     // Bisect took all its trials without an end
+	Found        Ending = "found"         // a rate with its interval
+	NeverMissed  Ending = "never_missed"  // the objective held at every rate that was tried
+	AlwaysMiss   Ending = "always_missed" // it fails even at a twentieth of saturation
+	Unanswered   Ending = "unanswered"    // nothing was ever answered
+	Died         Ending = "died"          // it answered, and then no more
+	Stopped      Ending = "stopped"       // Enough said so, such as for money
+	Interrupted  Ending = "interrupted"   // and can go on
+	NotBracketed Ending = "not_bracketed" // judged again, and too far from the rates that were asked
+	Unsettled    Ending = "unsettled"     // Bisect took all its trials without an end
 )

@@ -5,3 +5,5 @@ package e2e
 import "os/exec"
 
 func dieWithUs(*exec.Cmd) {}
+
+func keepTo(int, []int) {}

@@ -42,8 +42,14 @@ type engine struct {
 // the test ends in whatever way.
 func startEngine(t *testing.T) *engine {
 	t.Helper()
+	return startEngineAt(t, nil)
+}
+
+// startEngineAt is startEngine on some of the machine's cores; nil is all of them.
+func startEngineAt(t *testing.T, cores []int) *engine {
+	t.Helper()
 	for try := 1; ; try++ {
-		e, err := tryEngine(t)
+		e, err := tryEngine(t, cores)
 		if err == nil {
 			return e
 		}
@@ -54,7 +60,7 @@ func startEngine(t *testing.T) *engine {
 	}
 }
 
-func tryEngine(t *testing.T) (*engine, error) {
+func tryEngine(t *testing.T, cores []int) (*engine, error) {
 	t.Helper()
 	port := freePort(t)
 	e := &engine{url: fmt.Sprintf("http://127.0.0.1:%d", port), log: filepath.Join(t.TempDir(), "engine.log")}
@@ -69,6 +75,7 @@ func tryEngine(t *testing.T) (*engine, error) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	keepTo(c.Process.Pid, cores) // which what it becomes and its threads inherit
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	stop := func() error { return stopEngine(c, ended) }

@@ -41,8 +41,7 @@ type CapacitySite interface {
 type CapacityEnd struct {
 	Why         string // where the plant took no more requests
 	Interrupted bool   // by somebody who wanted it to stop
-	ClientBound bool   // whoever asked was the bottleneck
-	Warnings    []metrics.Warning
+	BoundBy     string // why whoever asked was the bottleneck; empty where not
 }
 
 // A CapacityPlan is one search: what a site needs to make its plant.
@@ -217,6 +216,7 @@ func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *Capa
 	}
 	r, err := capacity.Search(ctx, plant, *q.Options, s)
 	end, ended := shut()
+	s.BoundBy = end.BoundBy
 	switch {
 	case s.Over():
 	case end.Interrupted:
@@ -226,8 +226,6 @@ func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *Capa
 	}
 	if r != nil {
 		r = q.Options.Result(s)
-		r.Warnings = append(r.Warnings, end.Warnings...)
-		r.ClientBound = end.ClientBound
 	}
 	err = errors.Join(err, ended, kept.write())
 	if r == nil {

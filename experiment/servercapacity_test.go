@@ -41,10 +41,10 @@ func TestServerCapacityHolds(t *testing.T) {
 	if os.Getenv("FERMATA_SLOW") == "" {
 		t.Skip("FERMATA_SLOW is not set")
 	}
-	url := simulator(t, "cost: {flat: {ttft: 40ms, itl: 40ms}}\nscheduler: {max_num_seqs: 16}\n", 10)
+	url := simulator(t, "cost: {flat: {ttft: 5ms, itl: 120ms}}\nscheduler: {max_num_seqs: 8}\n", 10)
 	settings := map[string]string{
-		"target.url": url, "workload.input": "16", "workload.output": "20", "schedule.rate": "1", "seed": "1",
-		"slo": "[ttft<=1500ms @p90]",
+		"target.url": url, "workload.input": "16", "workload.output": "10", "schedule.rate": "1", "seed": "1",
+		"slo": "[ttft<=3s @p90]",
 	}
 	dir := t.TempDir()
 	r, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: filepath.Join(dir, "search")}, CapacityOptions{Search: capacity.Options{Precision: .1}})

@@ -17,6 +17,7 @@ import (
 
 	"fermata/capacity"
 	"fermata/cost"
+	"fermata/internal/conf"
 	"fermata/recording"
 )
 
@@ -259,11 +260,47 @@ func TestServerSearchGoesOn(t *testing.T) {
 	if n := int64(len(before) + len(later) + r.Probe.Asked); n > r.Requests || n < r.Requests-60 {
 		t.Errorf("%d rows and the burst, %d told", n, r.Requests)
 	}
+	rejudged(t, dir, later, r)
 	// A third time there is nothing to do.
 	asked := d.asked
 	again, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: dir}, rough)
 	if err != nil || again.Capacity.RPS < r.Capacity.RPS || again.Capacity.RPS > r.Capacity.RPS || d.asked != asked {
 		t.Errorf("%v %+v, %d requests more", err, again, d.asked-asked)
+	}
+}
+
+// rejudged holds what a search's recording says of other objectives to its rows.
+func rejudged(t *testing.T, dir string, rows []recording.Trace, r *capacity.Result) {
+	t.Helper()
+	var waits []int64
+	for _, tr := range rows {
+		if tr.Phase == recording.Measured {
+			waits = append(waits, tr.DeltaNs[0])
+		}
+	}
+	slices.Sort(waits)
+	bound := waits[len(waits)*85/100] // which 15 in 100 miss, about
+	misses := 0
+	for _, w := range waits {
+		if w > bound {
+			misses++
+		}
+	}
+	for slo, side := range map[string]string{fmt.Sprintf("ttft<=%dns @p90", bound): "", "ttft<=1us @p90": "too far below", "ttft<=1h @99.9%": "too far above"} {
+		all, err := RejudgeCapacity(dir, []conf.Setting{{Path: "slo", Value: slo, Append: true}})
+		if err != nil || len(all) != 1 {
+			t.Errorf("%s: %v", slo, err)
+			continue
+		}
+		again := all[0]
+		switch {
+		case side != "" && (again.Ending != capacity.NotBracketed || again.Capacity != nil || !strings.Contains(again.Reason, side)):
+			t.Errorf("%s: %s, %s", slo, again.Ending, again.Reason)
+		case side == "" && again.Held.Misses != misses:
+			t.Errorf("%s: %d of %d missed, %d by the rows", slo, again.Held.Misses, again.Held.Requests, misses)
+		case side == "" && again.Capacity != nil && again.Capacity.RPS >= r.Held.Rate:
+			t.Errorf("%s: %.4g/s, above the %.4g/s at which it was missed", slo, again.Capacity.RPS, r.Held.Rate)
+		}
 	}
 }
 

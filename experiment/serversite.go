@@ -290,11 +290,8 @@ func (p *serverPlant) close(dir string) (CapacityEnd, error) {
 	if err != nil {
 		return e, err
 	}
-	if e.ClientBound = r.Health.ClientBound; e.ClientBound {
-		e.Warnings = append(e.Warnings, metrics.Warning{
-			Code: "client_bound", Text: "this machine was the bottleneck at the rate found, not the server: " + strings.Join(r.Health.Reasons, "; "),
-			Help: "Search from a machine with more cores, or with nothing else to do.",
-		})
+	if r.Health.ClientBound {
+		e.BoundBy = strings.Join(r.Health.Reasons, "; ")
 	}
 	return e, writeResult(dir, r)
 }

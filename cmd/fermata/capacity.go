@@ -18,7 +18,7 @@ import (
 
 func newCapacity(s streams) *cobra.Command {
 	var o experiment.CapacityOptions
-	var precision, format, out string
+	var precision, format, out, rejudge string
 	var set []string
 	var quiet bool
 	c := &cobra.Command{
@@ -30,6 +30,9 @@ the rate of one continuous run by the requests that miss, and holds the rate tha
 it found for an interval. How many requests that takes is fixed and told before it
 begins. Each of several objectives is searched for by itself, and a table sets
 them side by side: they often disagree. docs/capacity.md has the formulas.
+
+--rejudge says what the recording of a search tells of another objective, near the
+rate that it held.
 
 A server (a URL, or a run file) is asked in one run that is recorded, after a burst
 that is not. Its folder (--out) holds what fermata report takes: the run at the rate
@@ -48,11 +51,12 @@ this machine was the bottleneck; 130 interrupted.`,
 		Example: `  fermata capacity http://127.0.0.1:8000 --slo "ttft<=2s and tbt.p99<=100ms @p90" --precision 10%
   fermata capacity https://api.example.com/v1 --model m --api-key-env KEY --slo "ttft<=2s @p90" \
       --precision 25% --prices prices.yaml --max-cost 5
+  fermata capacity --rejudge runs/…-capacity --slo "ttft<=1s @p90"
   fermata capacity examples/systems/llama3-8b-1xh100-stall-free.yaml --slo "ttft<=2s @p99"
   fermata capacity system.yaml --slo "fluidity.decode>=0.9 gap=25ms" --slo "tbt.p99<=50ms" --slo "tpot<=30ms"
   fermata capacity system.yaml --slo "ttft<=1s and tpot<=25ms @90%" --precision 10% --seeds 3 -o json
   fermata capacity system.yaml --slo "ttft<=2s" --method bisect --trial 1000`,
-		Args: takes(1, 1, "one URL, run file or simulator's spec"),
+		Args: takes(0, 1, "one URL, run file or simulator's spec"),
 	}
 	flags := addSpecFlags(c, isSearched)
 	f := c.Flags()
@@ -62,6 +66,7 @@ this machine was the bottleneck; 130 interrupted.`,
 	f.Float64Var(&o.Search.Start, "start", 1, "first `RATE` of --method bisect, in requests a second")
 	f.IntVar(&o.Seeds, "seeds", 1, "search `N` times for each objective, with other arrivals and prompts")
 	f.StringVar(&out, "out", "", "`DIR` for the recording of a server's search, in which an interrupted one goes on (default runs/TIME-capacity)")
+	f.StringVar(&rejudge, "rejudge", "", "judge the requests of the server's search in `DIR` by other objectives, and ask nothing")
 	f.StringVar(&o.State, "state", "", "`FILE` that keeps what is known of a simulator, from which an interrupted search goes on")
 	f.StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as scheduler.chunk=1024")
 	f.StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.CapacityFormats(), ", "))
@@ -90,6 +95,12 @@ this machine was the bottleneck; 130 interrupted.`,
 		sets, err := flags.settings(c, set)
 		if err != nil {
 			return err
+		}
+		if rejudge != "" {
+			return s.rejudge(c, rejudge, args, sets, format)
+		}
+		if len(args) == 0 {
+			return usagef("say what to search: a URL such as http://127.0.0.1:8000, a run file or a simulator's spec")
 		}
 		data, server, err := isServer(args[0])
 		if err != nil {

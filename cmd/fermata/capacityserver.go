@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"fermata/capacity"
 	"fermata/experiment"
 	"fermata/internal/conf"
@@ -108,6 +110,31 @@ func (s streams) searchServer(parent context.Context, arg string, sets []conf.Se
 		return err
 	}
 	return searched(results, "--out "+site.Dir(), s)
+}
+
+// rejudge tells what a search's recording says of other objectives.
+func (s streams) rejudge(c *cobra.Command, dir string, args []string, sets []conf.Setting, format string) error {
+	if len(args) > 0 {
+		return usagef("--rejudge asks nobody: leave %s out", args[0])
+	}
+	for _, f := range spec.Flags() {
+		if c.Flags().Changed(f.Name) && !isJudging(f) {
+			return usagef("--%s is about what is asked, and --rejudge asks nothing; leave it out", f.Name)
+		}
+	}
+	for _, name := range []string{"precision", "method", "trial", "start", "seeds", "out", "state"} {
+		if c.Flags().Changed(name) {
+			return usagef("--%s is about a search, and --rejudge makes none; leave it out", name)
+		}
+	}
+	results, err := experiment.RejudgeCapacity(dir, sets)
+	if err != nil {
+		return err
+	}
+	if err := s.tellCapacity(format, results); err != nil {
+		return err
+	}
+	return searched(results, "", s)
 }
 
 // A searchLine says how the search of a server goes: what matters most first.

@@ -45,6 +45,19 @@ func boundOnly() (addr string, release func(), err error) {
 	return "127.0.0.1:" + strconv.Itoa(name.(*unix.SockaddrInet4).Port), release, nil
 }
 
+// measures COMMAND…: runs the command, which must end well, or say that this machine
+// was too busy for what it claims (exit 4).
+func measures(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: measures COMMAND…")
+	}
+	err := ts.Exec(args[0], args[1:]...)
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == exitUnclear) {
+		ts.Fatalf("%v", err)
+	}
+}
+
 // exits CODE COMMAND…: runs the command, which must end with the code. Where a
 // run says itself that the machine stood still (client-bound, exit 4), it is
 // repeated: what it would have said otherwise is what a script is about.

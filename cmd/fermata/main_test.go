@@ -24,6 +24,7 @@ func TestScripts(t *testing.T) {
 			"tls":       startTLS,
 			"nobody":    reserveNobody,
 			"exits":     exits,
+			"measures":  measures,
 			"valid":     valid,
 			"is":        is,
 			"only":      only,

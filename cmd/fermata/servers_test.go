@@ -42,10 +42,16 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// serveScript starts a server that plays the script. Its truth log goes to truth,
-// or is kept where that is nil.
+// serveScript starts a server that plays the script, or simulates where it is a
+// simulator's spec. Its truth log goes to truth, or is kept where that is nil.
 func serveScript(script string, truth io.Writer) (*scripted, error) {
-	engine, err := serve.NewScript("script.yaml", []byte(script))
+	var engine serve.Engine
+	var err error
+	if strings.HasPrefix(script, "cost:") {
+		engine, err = serve.NewSim("system.yaml", []byte(script), serve.SimOptions{TimeScale: 1})
+	} else {
+		engine, err = serve.NewScript("script.yaml", []byte(script))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +82,7 @@ func newScripted(t testing.TB, script string) *scripted {
 	return s
 }
 
-// server NAME FILE: starts a server that plays FILE; $NAME is its URL,
+// server NAME FILE: starts a server that plays FILE, or simulates it; $NAME is its URL,
 // $NAME_HOST its host and port, and NAME.truth its log.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {

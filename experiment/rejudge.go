@@ -1,0 +1,107 @@
+package experiment
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"fermata/capacity"
+	"fermata/internal/conf"
+	"fermata/metrics"
+	"fermata/recording"
+)
+
+// RejudgeCapacity says what the recording of a server's search, in dir, tells of the
+// objectives of settings: nothing is asked. It holds only near the rate at which the
+// search ended; a result says so where its ending is capacity.NotBracketed.
+func RejudgeCapacity(dir string, sets []conf.Setting) ([]*capacity.Result, error) {
+	old, state, err := foundIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	a, err := reopen(dir, sets)
+	if err != nil {
+		return nil, err
+	}
+	defer a.rec.Close()
+	var all []*capacity.Result
+	for _, objective := range a.judge.SLO {
+		met, err := metrics.NewPredicate(objective, a.judge, a.meta.TimeScale)
+		if err != nil {
+			return nil, err
+		}
+		o := capacity.Options{Allowed: met.Allowed(), Precision: old.Precision, Patience: patience(objective)}
+		if o, err = o.Filled(); err != nil {
+			return nil, fmt.Errorf("objective %q: %w", objective.Text, err)
+		}
+		fixed, err := judgedAgain(a.rec, met, state.Fixed)
+		if err != nil {
+			return nil, fmt.Errorf("judging %s: %w", dir, err)
+		}
+		r := o.Rejudged(state, fixed)
+		r.Objective, r.Joint, r.Target, r.Seed = objective.Text, len(objective.Terms) > 1, old.Target, old.Seed
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// foundIn is what a search found, in its own folder, and all that it knew.
+func foundIn(dir string) (*capacity.Result, *capacity.State, error) {
+	data, err := os.ReadFile(filepath.Join(dir, capacityFile))
+	var old capacity.Result
+	if err == nil {
+		if err = json.Unmarshal(data, &old); err != nil {
+			err = fmt.Errorf("it has several searches: name one of the folders in it")
+		}
+	}
+	if err != nil {
+		return nil, nil, &Failure{Saw: fmt.Sprintf("%s is not the folder of one search of a server: %s", dir, err), Help: "Give the folder that `fermata capacity URL --out DIR` wrote."}
+	}
+	kept, err := readStates(filepath.Join(dir, searchFile))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range kept.all {
+		if s.Probe != nil && s.Probe.RPS > 0 && s.Fixed.Requests > 0 && len(kept.all) == 1 {
+			return &old, s, nil
+		}
+	}
+	return nil, nil, &Failure{
+		Saw:  fmt.Sprintf("the search in %s has no run at a fixed rate, and at a rate that changes nothing is in steady state (it ended so: %s)", dir, old.Reason),
+		Help: "Search for the other objective itself.",
+	}
+}
+
+// judgedAgain is the run at the fixed rate by another predicate.
+func judgedAgain(src recording.Source, met *metrics.Predicate, was capacity.Fixed) (capacity.Fixed, error) {
+	f := capacity.Fixed{LnRPS: was.LnRPS, Sent: was.Sent, Tokens: was.Tokens, SpanNs: was.SpanNs}
+	last := int64(-1)
+	var missed []bool
+	for t := range src.Traces(recording.AllColumns) {
+		if t.Phase != recording.Measured {
+			continue
+		}
+		ok, err := met.Met(&t)
+		if err != nil {
+			return f, err
+		}
+		if t.Index != last { // a later try of the same request replaces what came before
+			missed = append(missed, false)
+		}
+		missed[len(missed)-1], last = !ok, t.Index
+	}
+	for i, m := range missed {
+		if m {
+			f.Misses = append(f.Misses, i)
+		}
+	}
+	f.Requests = len(missed)
+	if f.Requests == len(was.Ahead) {
+		f.Ahead = was.Ahead
+	}
+	if f.Requests == 0 {
+		return f, fmt.Errorf("none of its requests was sent at the fixed rate of the search")
+	}
+	return f, src.Err()
+}
