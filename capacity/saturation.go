@@ -1,6 +1,12 @@
 package capacity
 
-import "slices"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
 
 // FewestAnswers is how many answers of a burst it takes to know the saturation.
 const FewestAnswers = 40
@@ -19,4 +25,25 @@ func ServedRate(ends []int64) (rps float64, ok bool) {
 		return 0, false
 	}
 	return float64(to-from) * 1e9 / float64(ends[to]-ends[from]), true
+}
+
+// ReadSaturation is the saturation_rps of a Result as `fermata capacity -o json`
+// wrote it. The error says what is wrong with the document, as "has …" or "is …".
+func ReadSaturation(document []byte) (rps float64, err error) {
+	var one struct {
+		Schema        string   `json:"schema"`
+		SaturationRPS *float64 `json:"saturation_rps"`
+	}
+	if err := json.Unmarshal(document, &one); err != nil {
+		return 0, fmt.Errorf("is no capacity result: %w", err)
+	}
+	switch rps := one.SaturationRPS; {
+	case one.Schema != Schema:
+		return 0, fmt.Errorf("has the schema %q, not %s: give what `fermata capacity -o json` wrote, or a rate", one.Schema, Schema)
+	case rps == nil:
+		return 0, errors.New("does not say the saturation (saturation_rps): its search did not find it; give a rate")
+	case !(*rps > 0) || math.IsInf(*rps, 0):
+		return 0, fmt.Errorf("has a saturation_rps of %v, which is no rate above 0", *rps)
+	}
+	return *one.SaturationRPS, nil
 }

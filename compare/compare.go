@@ -49,6 +49,10 @@ type Measure struct {
 	Ratios       bool    // it is compared by its logarithm, as times and rates are
 	Percentile   float64 // that it is; 0 for means, shares and rates
 
+	// Insufficient says that a run has too few requests for the statistic, as its
+	// result has it; nil where there is no such thing.
+	Insufficient func(*metrics.Result) bool
+
 	Of   func(*metrics.Result) *float64              // of a run; nil where it has none
 	Each func(*metrics.Request) (v float64, ok bool) // of which a run's statistic is the mean; nil where there is no such thing
 }

@@ -318,6 +318,33 @@ func TestPercentilesOfShortRuns(t *testing.T) {
 	}
 }
 
+// No verdict rests on a percentile that half of a side's runs call insufficient;
+// its difference is shown.
+func TestInsufficientPercentiles(t *testing.T) {
+	for few, want := range map[int]string{0: "", 2: "", 3: Insufficient, 5: Insufficient} {
+		systems := []System{{Name: "a"}, {Name: "b"}}
+		for i := range 5 {
+			v := int64(1e9 + 1e6*i)
+			systems[0].Runs = append(systems[0].Runs, run("a", uint64(i), 600, steady(v)))
+			systems[1].Runs = append(systems[1].Runs, run("b", uint64(i), 600, steady(v*2+int64(i*i))))
+		}
+		calls := map[*metrics.Result]bool{}
+		for i := range few {
+			calls[systems[1].Runs[i].Result] = true
+		}
+		m := percentile99(meanTTFT)
+		m.Insufficient = func(r *metrics.Result) bool { return calls[r] }
+		c := must(t, systems, m)
+		e := c.Metrics[0]
+		if e.Why != want || e.Resolved != (want == "") || c.Worse() != (want == "") || e.Difference == nil || (e.P == nil) != (want != "") {
+			t.Errorf("%d runs of 5: %+v", few, e)
+		}
+		if want != "" && (e.Better != "" || e.Low != nil || e.PAdjusted != nil) {
+			t.Errorf("%d runs of 5: %+v", few, e)
+		}
+	}
+}
+
 func TestLabels(t *testing.T) {
 	a, b := run("a", 1, 50, steady(1e9)), run("b", 1, 50, steady(2e9))
 	systems := []System{{"a", []Run{a}}, {"b", []Run{b}}}

@@ -126,6 +126,9 @@ func (m *match) byRuns(e *Entry, x *Measure) {
 	case min(len(v.a), len(v.b)) < FewestRuns:
 		e.Why = TooFewRuns
 		return
+	case insufficient(m.a, x) || insufficient(m.b, x):
+		e.Why = Insufficient
+		return
 	case m.beyond(x) < fewestBeyond:
 		e.Why = TooFewRequests
 		return
@@ -138,6 +141,20 @@ func (m *match) byRuns(e *Entry, x *Measure) {
 		e.Method = PairedRuns
 	}
 	e.test(v, m.paired(), logs)
+}
+
+// insufficient says that half of a system's runs, or more, do not have the requests
+// for a statistic: its mean over them then is no better known. Of a figure near the
+// limit, single runs say so by chance.
+func insufficient(s *System, x *Measure) bool {
+	if x.Insufficient == nil {
+		return false
+	}
+	few := 0
+	for i := range s.Runs {
+		few += b2i(x.Insufficient(s.Runs[i].Result))
+	}
+	return 2*few >= len(s.Runs)
 }
 
 // beyond is the fewest values beyond the percentile in any run.

@@ -60,6 +60,7 @@ const (
 	TooFewRuns     = "too_few_runs"     // a percentile or a rate of fewer than five runs a side
 	TooFewRequests = "too_few_requests" // of batches, or beyond a percentile
 	Bursts         = "bursts"           // fewer than five batches of five correlation times each
+	Insufficient   = "insufficient"     // its runs do not have the requests for the percentile
 	Absent         = "absent"           // a system does not have the metric
 )
 

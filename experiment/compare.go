@@ -225,6 +225,7 @@ func unitOf(s *report.Statistic, systems []compare.System) string {
 // measureOf is a statistic with what of it can be seen request by request.
 func measureOf(s *report.Statistic, objectives []metrics.Objective) compare.Measure {
 	m := compare.Measure{Metric: s.Metric, Stat: s.Stat, Better: s.Better, Percentile: float64(s.PerMille) / 1000}
+	m.Insufficient = s.Insufficient
 	m.Of = func(r *metrics.Result) *float64 {
 		v, _ := s.Of(r)
 		return v

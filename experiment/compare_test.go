@@ -181,6 +181,9 @@ func TestTrialsAreRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if few := one.Insufficient(whole); few != trialInsufficient(name) {
+			t.Errorf("%s is insufficient: %v", name, few)
+		}
 		a, _ := one.Of(short.Result)
 		b, _ := one.Of(whole)
 		if a == nil || b == nil || math.Abs(*a-*b) > 1e-9 {
@@ -208,8 +211,15 @@ type experimentEnd struct {
 	tested             []bool // … which could be
 	any                bool   // something is resolved
 	worse              bool
+	claimed            experimentVerdict // where percentiles that no run can state are left out
 	ratio              []float64
 }
+
+type experimentVerdict struct{ any, worse bool }
+
+// trialInsufficient says which metrics of a trial judging calls insufficient in its
+// runs.
+func trialInsufficient(name string) bool { return strings.HasSuffix(name, ".p99") }
 
 // trials plays experiments of ten pairs of runs whose loads are the same and whose
 // jitters are not.
@@ -273,6 +283,23 @@ func judgeExperiment(t *testing.T, systems []compare.System, measures []compare.
 		}
 		r.ratio = append(r.ratio, ratio)
 	}
+	claims := slices.Clone(measures)
+	for i := range claims {
+		if trialInsufficient(trialMetrics[i]) {
+			claims[i].Insufficient = func(*metrics.Result) bool { return true }
+		}
+	}
+	if c, err = compare.Compare(systems, claims); err != nil {
+		t.Error(err)
+		return r
+	}
+	r.claimed.worse = c.Worse()
+	for i := range c.Metrics {
+		r.claimed.any = r.claimed.any || c.Metrics[i].Resolved
+		if few := c.Metrics[i].Why == compare.Insufficient; few != trialInsufficient(trialMetrics[i]) || few && c.Metrics[i].P != nil {
+			t.Errorf("%s: %+v", trialMetrics[i], c.Metrics[i])
+		}
+	}
 	one := []compare.System{{Name: "a", Runs: systems[0].Runs[:1]}, {Name: "b", Runs: systems[1].Runs[:1]}}
 	if c, err = compare.Compare(one, measures); err != nil {
 		t.Error(err)
@@ -325,6 +352,12 @@ func TestComparisonsHoldTheirLevel(t *testing.T) {
 	if v := shareOf(step, func(r *experimentEnd) bool { return r.worse }); v < least {
 		t.Errorf("a step that is 2 %% longer is found in only %.3f of cases", v)
 	}
+	if v := shareOf(null, func(r *experimentEnd) bool { return r.claimed.any }); v > most {
+		t.Errorf("without what no run can state equal systems differ in something in %.3f of cases", v)
+	}
+	if v := shareOf(step, func(r *experimentEnd) bool { return r.claimed.worse }); v < least {
+		t.Errorf("without what no run can state a step that is 2 %% longer is found in only %.3f of cases", v)
+	}
 	if slow && !t.Failed() {
 		if err := os.WriteFile(trialFile, []byte(trialEvidence(null, step)), 0o644); err != nil {
 			t.Fatal(err)
@@ -344,6 +377,7 @@ are offered the same requests at the same times; the jitter of iterations (5 %%)
 second system takes 2 %% longer, with p below 5 %% by itself and after Holm's correction over the %d metrics. *By batches* is the
 test of a single pair, of 20 batches of requests or fewer; *tested* is the share of pairs with runs long enough for it.
 The last column is the median of the variance ratio of pairing.
+A p99 of such runs is `+"`insufficient`"+` in each of them, so that `+"`fermata compare`"+` shows it and tests the seven others alone; its rows are of the test by itself.
 
 Something is resolved in **%.3f** of experiments with equal systems, and the slower system is found worse in **%.3f** of the others.
 

@@ -145,6 +145,7 @@ func runsBlock(rs []*metrics.Result, names, legends []string) block {
 			text(term.Duration(float64(r.Window.EndNs - r.Window.StartNs))), text(orNone(target)),
 		})
 	}
+	b.notes = b.table.fewNote()
 	for _, k := range labelsDiffer(rs) {
 		var values []string
 		for i, r := range rs {
@@ -294,7 +295,7 @@ func contrastLegend(rs []*metrics.Result, cs []comparison, alone []string) []str
 	} else {
 		notes[0] += "; means have no interval and are not judged"
 	}
-	seen := map[string]bool{}
+	seen, takes := map[string]bool{}, int64(0)
 	for i := range cs {
 		seen["mute"] = seen["mute"] || cs[i].tooFew()
 		for _, c := range []contrast{cs[i].median, cs[i].tail} {
@@ -302,8 +303,12 @@ func contrastLegend(rs []*metrics.Result, cs []comparison, alone []string) []str
 			seen["max"] = seen["max"] || c.extreme()
 			for _, r := range c.readings {
 				seen[r.status] = true
+				takes = max(takes, r.takes)
 			}
 		}
+	}
+	if takes > 0 {
+		notes = append(notes, noteFew+": it takes about "+term.Count(takes)+" requests")
 	}
 	for _, n := range []struct{ mark, text string }{
 		{"≈", "≈ the intervals overlap: the difference may be chance"},

@@ -17,6 +17,8 @@ const (
 type reading struct {
 	value, low, high *float64 // the interval covers chance and the bounds of stamps
 	status           string
+	unstated         *float64 // in place of value, where there are too few requests to state it …
+	takes            int64    // … which takes so many
 }
 
 // A contrast is one statistic over all runs.
@@ -74,7 +76,9 @@ func quantileContrast(dists []*metrics.Dist, p float64) contrast {
 	for _, d := range dists {
 		var x reading
 		if q := claimed(d, p); q != nil {
-			x = reading{&q.Value, least(q.Low, q.StampLow), most(q.High, q.StampHigh), q.Status}
+			x = reading{value: &q.Value, low: least(q.Low, q.StampLow), high: most(q.High, q.StampHigh), status: q.Status}
+		} else if q := at(d, p); q != nil {
+			x = reading{unstated: &q.Value, takes: needed(d, q)}
 		}
 		c.readings = append(c.readings, x)
 	}
@@ -191,6 +195,9 @@ func (c *contrast) cells(unit string) []cell {
 		x := text(amountOrNone(unit, r.value))
 		if r.value == nil {
 			x.tone = term.Faint
+		}
+		if r.unstated != nil {
+			x.text, x.mark = amount(unit, *r.unstated), marks[statusInsufficient]
 		}
 		cells = append(cells, x)
 	}

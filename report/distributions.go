@@ -67,7 +67,7 @@ const (
 	statusInsufficient = "insufficient"
 )
 
-var marks = map[string]string{statusAssumed: "~", statusOpen: "?"}
+var marks = map[string]string{statusAssumed: "~", statusOpen: "?", statusInsufficient: "*"}
 
 // at is the quantile p of d, or nil.
 func at(d *metrics.Dist, p float64) *metrics.Quantile {
@@ -123,13 +123,16 @@ func interval(unit string, low, high *float64) string {
 }
 
 func quantileCell(unit string, d *metrics.Dist, p float64) cell {
-	q := claimed(d, p)
+	q := at(d, p)
 	if q == nil {
 		return cell{text: term.None, tone: term.Faint}
 	}
 	c := cell{text: amount(unit, q.Value), mark: marks[q.Status]}
-	if q.Status == statusOpen {
+	switch q.Status {
+	case statusOpen:
 		c.tone = term.Care
+	case statusInsufficient:
+		c.tone = term.Faint
 	}
 	return c
 }
@@ -275,6 +278,16 @@ func plain(d *metrics.Dist, name string) *float64 {
 	}
 }
 
+// fewNote explains figures that are shown and cannot be stated, where t has any.
+func (t *table) fewNote() []string {
+	for _, r := range t.rows {
+		if slices.ContainsFunc(r, func(c cell) bool { return c.mark == marks[statusInsufficient] }) {
+			return []string{noteFew + ", or no steady state: no verdict rests on it"}
+		}
+	}
+	return nil
+}
+
 // level is the confidence level of the intervals: 95 %.
 func level(rows []named) string {
 	for _, n := range rows {
@@ -327,8 +340,7 @@ func legend(tables ...shown) []string {
 		notes = append(notes, noteDrift)
 	}
 	if len(ps) > 0 {
-		notes = append(notes, fmt.Sprintf("%s too few requests to state it: %s (had %s)",
-			term.None, needs(ps, takes), term.Count(had)))
+		notes = append(notes, fmt.Sprintf("%s: %s (had %s)", noteFew, needs(ps, takes), term.Count(had)))
 	}
 	return notes
 }
@@ -369,7 +381,8 @@ func listed(parts []string) string {
 
 const (
 	noteAssumed = "~ interval by the bursts that this run saw: how near the load is to saturation is not known"
-	noteDrift   = "– not stated: the run has no steady state, and a longer one would have other percentiles"
+	noteFew     = "* too few requests to state it"
+	noteDrift   = "* not to be stated: the run has no steady state, and a longer one would have other percentiles"
 	noteOpen    = "? interval open at one end: more requests would close it"
 )
 

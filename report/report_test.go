@@ -218,22 +218,31 @@ func TestFits(t *testing.T) {
 	}
 }
 
-func TestInsufficientIsNeverPrinted(t *testing.T) {
+// What too few requests say is shown, greyed and marked, with what it would take.
+func TestInsufficientIsMarked(t *testing.T) {
 	r := bare()
 	r.Load.Measured, r.Outcomes = 60, map[string]int64{"ok": 60}
 	r.Metrics.E2E = dist("ns", "lower", 0, spread(60, 1e9, 4.321e9)...)
 	var b strings.Builder
-	if err := Terminal(&b, []*metrics.Result{r}, TerminalOptions{Width: 200}); err != nil {
+	if err := Terminal(&b, []*metrics.Result{r}, TerminalOptions{Width: 200, Colour: true}); err != nil {
 		t.Fatal(err)
 	}
 	// 60 requests allow p50 and, with six beyond it, p90; p95, p99 and p99.9 not.
 	for _, line := range strings.Split(b.String(), "\n") {
-		if strings.Contains(line, "end to end") && strings.Count(line, term.None) != 3 {
-			t.Errorf("want three dashes: %q", line)
+		if strings.Contains(line, "end to end") && (strings.Count(line, "s*\x1b[0m") != 3 || strings.Count(line, "\x1b[2m4.") != 3 || strings.Count(line, "*") != 3) {
+			t.Errorf("want three grey figures with their marks: %q", line)
 		}
 	}
-	if !strings.Contains(b.String(), "p95 takes about 100 requests, p99 about 500, p99.9 about 5,000 (had 60)") {
+	const takes = "too few requests to state it: p95 takes about 100 requests, p99 about 500, p99.9 about 5,000 (had 60)"
+	if !strings.Contains(b.String(), "* "+takes) {
 		t.Errorf("the page does not say what the percentiles would take:\n%s", b.String())
+	}
+	b.Reset()
+	if err := Markdown(&b, []*metrics.Result{r}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(b.String(), "s\\* |") != 3 || !strings.Contains(b.String(), "\\* "+takes) {
+		t.Errorf("Markdown does not mark the three figures, or not say what they take:\n%s", b.String())
 	}
 }
 

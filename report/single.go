@@ -175,11 +175,15 @@ func windowText(w *metrics.Window) string {
 	return joined(" · ", s, term.Plain(w.Why))
 }
 
-// quantilesText is "p50 1.20 ms · p99 3.40 ms · max 5 ms".
+// quantilesText is "p50 1.20 ms · p99 3.40 ms · max 5 ms": prose has no grey, so that
+// what cannot be stated is left out of it.
 func quantilesText(d *metrics.Dist, ps ...float64) string {
 	var parts []string
 	for _, p := range ps {
-		c := quantileCell(d.Unit, d, p)
+		c := text(term.None)
+		if claimed(d, p) != nil {
+			c = quantileCell(d.Unit, d, p)
+		}
 		parts = append(parts, percentile(p)+" "+c.text+c.mark)
 	}
 	if d.Max != nil {

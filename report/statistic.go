@@ -23,6 +23,18 @@ type Statistic struct {
 	Better       string // lower or higher; empty where neither is
 
 	of func(r *metrics.Result) (v *float64, unit string)
+
+	rests func(m *metrics.Metrics) *metrics.Dist // that it is a percentile of, or follows from one …
+	p     float64                                // … which is this
+}
+
+// Insufficient says that it rests on a percentile for which r has too few requests.
+func (s *Statistic) Insufficient(r *metrics.Result) bool {
+	if s.rests == nil {
+		return false
+	}
+	q := at(s.rests(&r.Metrics), s.p)
+	return q != nil && q.Status == statusInsufficient
 }
 
 // Of is the number, with its unit; nil where the result does not have it.
@@ -30,30 +42,32 @@ func (s *Statistic) Of(r *metrics.Result) (v *float64, unit string) { return s.o
 
 // single numbers of a result.
 var wholes = map[string]struct {
-	unit string
-	of   func(*metrics.Result) *float64
+	unit  string
+	of    func(*metrics.Result) *float64
+	rests func(*metrics.Metrics) *metrics.Dist // where it follows from a percentile …
+	p     float64                              // … which is this
 }{
-	"failed_share": {"share", func(r *metrics.Result) *float64 {
+	"failed_share": {unit: "share", of: func(r *metrics.Result) *float64 {
 		if r.Load.Measured == 0 {
 			return nil
 		}
 		v := float64(r.Load.Measured-r.Outcomes["ok"]) / float64(r.Load.Measured)
 		return &v
 	}},
-	"requests_per_s":                 {"requests/s", func(r *metrics.Result) *float64 { return r.Throughput.RequestsPerS }},
-	"output_tokens_per_s":            {"tokens/s", func(r *metrics.Result) *float64 { return r.Throughput.OutputTokensPerSArrived }},
-	"rates.tpot":                     {"tokens/s", func(r *metrics.Result) *float64 { return r.Rates.TPOT }},
-	"rates.tail_tbt":                 {"tokens/s", func(r *metrics.Result) *float64 { return r.Rates.TailTBT }},
-	"rates.fluid":                    {"tokens/s", func(r *metrics.Result) *float64 { return r.Rates.Fluid }},
-	"busy_share":                     {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return &s.BusyShare })},
-	"prefill_share":                  {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return &s.PrefillShare })},
-	"mixed_share":                    {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return &s.MixedShare })},
-	"memory_share":                   {"share", ofSimulation(func(s *metrics.Simulation) *float64 { return s.MemoryShare })},
-	"evictions":                      {"requests", ofSimulation(func(s *metrics.Simulation) *float64 { v := float64(s.Evictions); return &v })},
-	"longest_gap.ns":                 {"ns", ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Ns) })},
-	"longest_gap.prefill_iterations": {"iterations", ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.PrefillIterations) })},
-	"longest_gap.prompts":            {"prompts", ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Prompts) })},
-	"failed": {"requests", func(r *metrics.Result) *float64 {
+	"requests_per_s":                 {unit: "requests/s", of: func(r *metrics.Result) *float64 { return r.Throughput.RequestsPerS }},
+	"output_tokens_per_s":            {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Throughput.OutputTokensPerSArrived }},
+	"rates.tpot":                     {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Rates.TPOT }, rests: func(m *metrics.Metrics) *metrics.Dist { return m.TPOT }, p: .5},
+	"rates.tail_tbt":                 {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Rates.TailTBT }, rests: func(m *metrics.Metrics) *metrics.Dist { return m.TBT }, p: .99},
+	"rates.fluid":                    {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Rates.Fluid }},
+	"busy_share":                     {unit: "share", of: ofSimulation(func(s *metrics.Simulation) *float64 { return &s.BusyShare })},
+	"prefill_share":                  {unit: "share", of: ofSimulation(func(s *metrics.Simulation) *float64 { return &s.PrefillShare })},
+	"mixed_share":                    {unit: "share", of: ofSimulation(func(s *metrics.Simulation) *float64 { return &s.MixedShare })},
+	"memory_share":                   {unit: "share", of: ofSimulation(func(s *metrics.Simulation) *float64 { return s.MemoryShare })},
+	"evictions":                      {unit: "requests", of: ofSimulation(func(s *metrics.Simulation) *float64 { v := float64(s.Evictions); return &v })},
+	"longest_gap.ns":                 {unit: "ns", of: ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Ns) })},
+	"longest_gap.prefill_iterations": {unit: "iterations", of: ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.PrefillIterations) })},
+	"longest_gap.prompts":            {unit: "prompts", of: ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Prompts) })},
+	"failed": {unit: "requests", of: func(r *metrics.Result) *float64 {
 		v := float64(r.Load.Measured - r.Outcomes["ok"])
 		return &v
 	}},
@@ -97,6 +111,7 @@ func ParseStatistic(name string) (Statistic, error) {
 	if w, ok := wholes[name]; ok {
 		s.Better = betterWhole[name]
 		s.of = func(r *metrics.Result) (*float64, string) { return w.of(r), w.unit }
+		s.rests, s.p = w.rests, w.p
 		return s, nil
 	}
 	key, stat, ok := strings.Cut(name, ".")
@@ -139,8 +154,9 @@ func (s *Statistic) distribution(m measure, stat string) error {
 		if s.PerMille = int(math.Round(p * 10)); err != nil || s.PerMille < 1 || s.PerMille > 999 || math.Abs(p*10-float64(s.PerMille)) > 1e-9 {
 			return fmt.Errorf("%q is not a percentile between p0.1 and p99.9, such as p99 or p99.9", stat)
 		}
+		s.rests, s.p = m.of, float64(s.PerMille)/1000
 		take(func(d *metrics.Dist) *float64 {
-			if q := at(d, float64(s.PerMille)/1000); q != nil {
+			if q := at(d, s.p); q != nil {
 				return &q.Value
 			}
 			return nil

@@ -252,6 +252,7 @@ var whyUnresolved = []struct{ why, text string }{
 	{compare.Chance, "the difference may be chance; what would have been found in 80 % of such comparisons stands under “finds”"},
 	{compare.TooFewRuns, "fewer than 5 runs a side: percentiles and rates of single runs have no error to compare with"},
 	{compare.TooFewRequests, "too few requests: a mean or share of single runs takes 200, a percentile 5 values beyond it in each run"},
+	{compare.Insufficient, "(*) half of the runs of a side, or more, have too few requests to state it, or no steady state: `fermata report` of one says what it takes, and no verdict rests on it"},
 	{compare.Bursts, "requests hang together over so long that fewer than 5 batches are worth anything: it takes longer runs, or 5 a side"},
 	{compare.Absent, "one of the systems does not have it"},
 }
@@ -292,8 +293,15 @@ func entriesBlock(title string, c *compare.Comparison, run, a, b string) block {
 				verdict = cell{text: "differs", tone: term.Care}
 			}
 		}
+		of := func(v *float64) cell {
+			c := text(amountOrNone(e.Unit, v))
+			if e.Why == compare.Insufficient {
+				c.mark, c.tone = marks[statusInsufficient], term.Faint
+			}
+			return c
+		}
 		t.rows = append(t.rows, []cell{
-			text(entryLabel(e)), text(amountOrNone(e.Unit, e.A)), text(amountOrNone(e.Unit, e.B)), text(d), text(in), text(mde), text(p), text(ratio), verdict,
+			text(entryLabel(e)), of(e.A), of(e.B), text(d), text(in), text(mde), text(p), text(ratio), verdict,
 		})
 	}
 	for i := range c.Metrics {

@@ -104,7 +104,7 @@ var comparisonOptions = schema.Options{
 	Enum: map[string][]string{
 		"BlindSpot.code":    metrics.BlindSpotCodes(),
 		"Comparison.schema": {compare.Schema}, "Entry.better": {"a", "b", ""},
-		"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Bursts, compare.Absent},
+		"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Insufficient, compare.Bursts, compare.Absent},
 		"Entry.method": {compare.PairedRuns, compare.PairedBatches, compare.Runs, compare.Batches},
 	},
 }

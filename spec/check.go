@@ -46,6 +46,17 @@ func (r *Run) zeros(doc *conf.Doc) []conf.Problem {
 	zero("load.time_scale", !(r.Load.TimeScale > 0 || r.Load.TimeScale < 0))
 	zero("load.timeout", r.Load.Timeout == 0)
 	zero("load.silence_timeout", r.Load.SilenceTimeout == 0)
+	return append(found, r.judgingZeros(doc)...)
+}
+
+// judgingZeros are those zeros that judging a recording again may bring.
+func (r *Run) judgingZeros(doc *conf.Doc) []conf.Problem {
+	var found []conf.Problem
+	zero := func(path string, is bool) {
+		if is && doc.Has(path) {
+			found = append(found, conf.Problem{Path: path, Text: "must be more than 0"})
+		}
+	}
 	zero("judge.pace", !(r.Judging.Pace > 0 || r.Judging.Pace < 0))
 	zero("judge.slow", r.Judging.Slow == 0)
 	zero("mlperf.min_duration", r.MLPerf.MinDuration == 0)

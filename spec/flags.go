@@ -76,7 +76,7 @@ func Flags() []Flag {
 		{"deadlines", "judge.deadlines", Text, "`WHEN` first tokens are due: fixed:300ms, linear:a,b, quadratic:a,b,c or a deadlines file"},
 		{"over", "judge.over", Text, "further bounds whose share of exceedances is told: `TIMES` such as 25s"},
 		{"slow", "judge.slow", Text, "answers that take longer than `TIME` are slow"},
-		{"saturation", "judge.saturation", Text, "highest rate that the system serves, `REQUESTS` a second: what intervals need to know of bursts"},
+		{"saturation", "judge.saturation", Text, "highest rate that the system serves, requests a second, or a capacity result that has it: `RATE|FILE`, what intervals need to know of bursts"},
 		{"judge", "judge.verdict", Text, "`HOW` to judge objectives: interval or point"},
 		{"expect", "expect", Text, "`HOW` a good answer ends: stop, length or any"},
 		{"check", "check", Once, "what a right answer passes: schema:FILE, regex:EXPRESSION, text:TEXT or command:COMMAND (`KIND:WHAT`)"},

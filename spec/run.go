@@ -103,6 +103,10 @@ type Record struct {
 // Of two keys that exclude each other, such as schedule.requests and
 // schedule.duration, a setting of one replaces the file's other.
 func Read(file string, data []byte, sets []conf.Setting) (*Run, error) {
+	sets, err := saturations(sets)
+	if err != nil {
+		return nil, err
+	}
 	r := &Run{}
 	doc, _ := conf.ReadWith(file, data, sets, r)
 	doc.Report("", r.zeros(doc))
@@ -126,6 +130,10 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		file = ""
 	}
+	sets, err := saturations(sets)
+	if err != nil {
+		return nil, err
+	}
 	if slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == "slo" }) {
 		sets = slices.Insert(slices.Clone(sets), 0, conf.Setting{Path: "slo", Value: "[]"})
 	}
@@ -134,6 +142,7 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	}
 	r := &Run{}
 	doc, _ := conf.ReadWith(file, data, sets, r)
+	doc.Report("", r.judgingZeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.reportPrices(doc)
 	r.reportJudging(doc)

@@ -242,6 +242,7 @@ func againSim(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	s := &Sim{}
 	doc, _ := conf.ReadWith(file, data, sets, s)
 	r := s.Run()
+	doc.Report("", r.judgingZeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	r.reportPrices(doc)
 	r.reportJudging(doc)
