@@ -2,6 +2,9 @@ package experiment
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"fermata/deadline"
@@ -19,7 +22,12 @@ const slackPrompts = 20_000 // of the declared workload
 
 // slacken gives the file its slack, from what was declared.
 func (pr *profiling) slacken(f *deadline.File) error {
-	p := &pr.plan.Slack
+	return pr.plan.Slack.slacken(f, pr.curve.At, float64(pr.pingNs), pr.seed, pr.o.Say)
+}
+
+// slacken gives a file with a curve its slack; networkNs is the network's part of
+// the curve.
+func (p *SlackPlan) slacken(f *deadline.File, curve func(tokens float64) float64, networkNs float64, seed uint64, say func(string, ...any)) error {
 	if p.Lengths == "" && p.Class == "" {
 		return nil
 	}
@@ -32,24 +40,51 @@ func (pr *profiling) slacken(f *deadline.File) error {
 		rule.Cap = limit
 	}
 	if p.Lengths != "" {
-		prompts, err := declared(p.Lengths, pr.seed)
+		prompts, err := declared(p.Lengths, seed)
 		if err != nil {
 			return err
 		}
 		promise := p.Promise.Filled()
-		s, err := deadline.LoadSlack(prompts, pr.curve.At, float64(pr.pingNs), promise, pr.seed)
+		s, err := deadline.LoadSlack(prompts, curve, networkNs, promise, seed)
 		if err != nil {
 			return err
 		}
 		rule.Workload, rule.Load, rule.Share, rule.ByLoad = p.Lengths, promise.Load, promise.Share, time.Duration(s).Round(time.Microsecond)
 		if beyond := countBeyond(prompts, f.Valid.PromptTokens[1]); beyond > 0 {
-			pr.o.Say("%.1f %% of the declared prompts are longer than the %d tokens that the curve is valid for: the slack takes it for granted there", 100*float64(beyond)/float64(len(prompts)), f.Valid.PromptTokens[1])
+			say("%.1f %% of the declared prompts are longer than the %d tokens that the curve is valid for: the slack takes it for granted there", 100*float64(beyond)/float64(len(prompts)), f.Valid.PromptTokens[1])
 		}
 	}
 	slack := rule.Settle()
 	f.Slack, f.SlackRule = &slack, rule
 	return nil
 }
+
+// Reference reads deadlines files of several endpoints of a model and makes one of
+// them that all can be ranked by: the least of their curves at each length, and one
+// slack for all. Left out are curves with flags, which is said.
+func Reference(paths []string, p SlackPlan, say func(string, ...any)) (*deadline.File, error) {
+	files := make([]*deadline.File, len(paths))
+	for i, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading deadlines: %w", err)
+		}
+		if files[i], err = deadline.Read(path, data); err != nil {
+			return nil, err
+		}
+	}
+	f, skipped, err := deadline.Reference(files, paths)
+	if err != nil {
+		return nil, err
+	}
+	if len(skipped) > 0 {
+		say("left out, as they are flagged: %s", strings.Join(skipped, "; "))
+	}
+	return f, p.slacken(f, f.CurveAt, 0, referenceSeed, say)
+}
+
+// referenceSeed makes the slack of a reference the same whenever it is made.
+const referenceSeed = 1
 
 // declared are the prompt lengths of a published workload.
 func declared(name string, seed uint64) ([]int32, error) {

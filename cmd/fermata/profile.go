@@ -27,7 +27,7 @@ import (
 var profiled = []string{"model", "api", "transport", "api-key-env", "header", "timeout", "silence-timeout", "wait-ready", "prices", "max-cost", "seed"}
 
 func newProfile(s streams) *cobra.Command {
-	var plan, out, format, within, utilisation, share string
+	var plan, out, format, within string
 	var yes bool
 	var p experiment.ProfilePlan
 	var h experiment.HostedPlan
@@ -69,10 +69,7 @@ its band did not get as narrow as asked; 130 interrupted.`,
 	c.Flags().DurationVar(&h.Over, "over", 24*time.Hour, "hosted: `TIME` over which they are spread")
 	c.Flags().BoolVar(&yes, "yes", false, "hosted: begin without asking, on a terminal too")
 	c.Flags().StringVar(&within, "within", "5%", "half width of the band that is narrow enough: `SHARE`")
-	c.Flags().StringVar(&p.Slack.Lengths, "lengths", "", "published `LENGTHS` of the workload that the slack is for: lmsys, sharegpt, arxiv, azure-conv or azure-code")
-	c.Flags().StringVar(&utilisation, "utilisation", "0.6", "`LOAD` at which waiting is still acceptable")
-	c.Flags().StringVar(&share, "share", "95%", "`SHARE` of requests that wait no longer than the slack at that load")
-	c.Flags().StringVar(&p.Slack.Class, "class", "", "`CLASS` of user: interactive, medium or low")
+	slack := addSlackFlags(c, &p.Slack)
 	c.Flags().StringVar(&out, "out", "", "`DIR` for deadlines.yaml and the recordings (default runs/TIME-profile)")
 	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of what is printed: terminal, or yaml for the deadlines file")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -92,14 +89,8 @@ its band did not get as narrow as asked; 130 interrupted.`,
 		if p.Within, err = shareOf("--within", within); err != nil {
 			return err
 		}
-		if p.Slack.Promise.Share, err = shareOf("--share", share); err != nil {
+		if err := slack(); err != nil {
 			return err
-		}
-		if p.Slack.Promise.Load, err = shareOf("--utilisation", utilisation); err != nil {
-			return err
-		}
-		if n := p.Slack.Lengths; n != "" && !slices.Contains(spec.Flag{Name: "lengths"}.Values(), n) {
-			return usagef("--lengths must be %s, not %q", strings.Join(spec.Flag{Name: "lengths"}.Values(), ", "), n)
 		}
 		if err := p.Check(); err != nil {
 			return usageError{err}
@@ -128,6 +119,73 @@ its band did not get as narrow as asked; 130 interrupted.`,
 		s.say("deadlines in %s", got.Path)
 		if !got.Narrow || len(got.Diagnosis.Flags) > 0 {
 			return status(exitUnclear)
+		}
+		return nil
+	}
+	c.AddCommand(newReference(s))
+	return c
+}
+
+// addSlackFlags gives a command the flags that say how slack comes about; what it
+// returns reads them.
+func addSlackFlags(c *cobra.Command, p *experiment.SlackPlan) func() error {
+	var utilisation, share string
+	c.Flags().StringVar(&p.Lengths, "lengths", "", "published `LENGTHS` of the workload that the slack is for: lmsys, sharegpt, arxiv, azure-conv or azure-code")
+	c.Flags().StringVar(&utilisation, "utilisation", "0.6", "`LOAD` at which waiting is still acceptable")
+	c.Flags().StringVar(&share, "share", "95%", "`SHARE` of requests that wait no longer than the slack at that load")
+	c.Flags().StringVar(&p.Class, "class", "", "`CLASS` of user: interactive, medium or low")
+	return func() (err error) {
+		if p.Promise.Share, err = shareOf("--share", share); err != nil {
+			return err
+		}
+		if p.Promise.Load, err = shareOf("--utilisation", utilisation); err != nil {
+			return err
+		}
+		if n := p.Lengths; n != "" && !slices.Contains(spec.Flag{Name: "lengths"}.Values(), n) {
+			return usagef("--lengths must be %s, not %q", strings.Join(spec.Flag{Name: "lengths"}.Values(), ", "), n)
+		}
+		if p.Class != "" {
+			if _, err := deadline.Cap(p.Class); err != nil {
+				return usagef("--class: %v", err)
+			}
+		}
+		return nil
+	}
+}
+
+// newReference is `fermata profile reference`.
+func newReference(s streams) *cobra.Command {
+	var p experiment.SlackPlan
+	c := &cobra.Command{
+		Use:   "reference FILE FILE…",
+		Short: "One deadlines file to rank several endpoints of a model by",
+		Long: `Reference makes one deadlines file of several, one of each endpoint of a model: at each
+length the least of their curves, over the lengths that all of them are valid for, and
+one slack for all. Judged by its own curve an endpoint is forgiven for being slow, which
+tells queueing apart but ranks nobody; judged by the reference they can be ranked.
+Files whose curve is flagged are left out. It is printed on standard output.`,
+		Example: `  fermata profile reference a/deadlines.yaml b/deadlines.yaml --lengths lmsys --class interactive > reference.yaml
+  fermata report runs/… --deadlines reference.yaml`,
+		Args: takes(2, -1, "two deadlines files or more"),
+	}
+	slack := addSlackFlags(c, &p)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if err := slack(); err != nil {
+			return err
+		}
+		f, err := experiment.Reference(args, p, s.say)
+		if err != nil {
+			return err
+		}
+		data, err := f.Write()
+		if err == nil {
+			_, err = s.out.Write(data)
+		}
+		if err != nil {
+			return fmt.Errorf("printing the deadlines: %w", err)
+		}
+		if r := f.SlackRule; r != nil {
+			s.say("slack %s: %s", span(int64(*f.Slack)), slackText(r))
 		}
 		return nil
 	}
