@@ -35,6 +35,7 @@ var doors = map[string][]string{
 	"github.com/google/jsonschema-go":  {"internal/schema"},
 	"github.com/spf13/cobra":           {"cmd/fermata"},
 	"github.com/spf13/pflag":           {"cmd/fermata"},
+	"charm.land/bubbletea/v2":          {"internal/term"},
 	"golang.org/x/sys":                 {""}, // anywhere
 	"github.com/rogpeppe/go-internal":  {"test"},
 	"pgregory.net/rapid":               {"test"},

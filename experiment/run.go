@@ -31,7 +31,8 @@ type Options struct {
 	Stop    <-chan struct{}     // closed: no more arrivals, wait for answers
 	Say     func(format string, args ...any)
 	Live    func(load.Live, Plan)
-	Quick   bool // no preflight and no calibration, for servers of our own
+	Glance  func(*metrics.Glance) // told of a run's before it begins, to look at under way; nil where nobody watches
+	Quick   bool                  // no preflight and no calibration, for servers of our own
 }
 
 // A Done is a run that has been recorded and judged.

@@ -169,6 +169,14 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 	if err != nil {
 		return load.End{}, err
 	}
+	if o.Glance != nil {
+		glance, err := metrics.NewGlance(judge, scale)
+		if err != nil {
+			return load.End{}, err
+		}
+		job.Witness = &onlooker{next: job.Witness, glance: glance}
+		o.Glance(glance)
+	}
 	if len(judge.Aims) > 0 {
 		if job.Enough, err = metrics.NewWatch(judge.Aims, judge); err != nil {
 			return load.End{}, err

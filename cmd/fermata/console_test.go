@@ -22,7 +22,7 @@ func every(c *cobra.Command, f func(*cobra.Command)) {
 }
 
 func tree() *cobra.Command {
-	return newRoot(streams{io.Discard, io.Discard})
+	return newRoot(streams{out: io.Discard, err: io.Discard})
 }
 
 // parses says whether a command line, without its `fermata`, names a command and

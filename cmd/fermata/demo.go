@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"fermata/experiment"
-	"fermata/load"
 	"fermata/metrics"
 	"fermata/report"
 )
@@ -29,6 +28,7 @@ takes half a minute.`,
 	addFormat(c, &format)
 	c.Flags().StringVar(&html, "html", "", "`PATH` of the page with pictures (default report.html beside the recordings)")
 	_ = c.MarkFlagFilename("html", "html")
+	addProgress(c, &s.progress)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
@@ -36,11 +36,14 @@ takes half a minute.`,
 		if err := checkHTML(&html); err != nil {
 			return err
 		}
+		if err := checkProgress(s.progress); err != nil {
+			return err
+		}
 		ctx, stop, release := interrupts(c.Context(), s)
 		defer release()
 		line := newLive(s, false)
 		o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
-		o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
+		line.watch(&o)
 		runs, err := experiment.Demo(ctx, o)
 		line.end()
 		if err != nil {

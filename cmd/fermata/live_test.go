@@ -1,11 +1,15 @@
 package main
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"fermata/experiment"
+	"fermata/internal/term"
 	"fermata/load"
+	"fermata/metrics"
 )
 
 func TestLiveLine(t *testing.T) {
@@ -30,5 +34,46 @@ func TestLiveLine(t *testing.T) {
 		if got := lineOf(c.now, c.plan, c.pace); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
+	}
+}
+
+// What the view says, and that no line is wider than the terminal.
+func TestFrame(t *testing.T) {
+	f := &frame{
+		now:  load.Live{TimeNs: 62e9, Phase: "measured", InFlight: 9, Finished: 140, Failed: 4, MeasuredDone: 120, Tokens: 4711, Waiting: 2},
+		plan: experiment.Plan{Measured: 200},
+		pace: experiment.Pace{Offered: 4, Achieved: 3.98, Left: 20 * time.Second, LeftKnown: true},
+		glimpse: metrics.Glimpse{
+			Ended: 140, TTFT: []int64{120e6, 310e6, 840e6}, TBT: []int64{20_100_000, 22e6, 48e6},
+			Fluid:    []metrics.FluidSoFar{{GapNs: 25e6, Share: .125}, {GapNs: 50e6, Share: 1}},
+			Failures: map[string]int64{"timeout": 1, "http_error": 3},
+		},
+	}
+	want := []string{
+		"1m2s · measured · about 20s left",
+		"██████████████████░░░░░░░░░░░░  measured 120 of 200",
+		"offered 4.00/s · achieved 3.98/s · in flight 9 · finished 140 · tokens 4,711 ·…",
+		"             p50       p90       p99   of 140 that have ended",
+		"TTFT      120 ms    310 ms    840 ms",
+		"TBT      20.1 ms   22.0 ms   48.0 ms",
+		"F ≥ 0.9  12.5% at 25 ms  100% at 50 ms",
+		"failed: http_error 3 · timeout 1",
+	}
+	plain := regexp.MustCompile("\x1b\\[[0-9;]*m")
+	for i, line := range f.lines(80) {
+		if got := plain.ReplaceAllString(line, ""); i >= len(want) || got != want[i] {
+			t.Errorf("line %d: %s", i, got)
+		}
+	}
+	for _, width := range []int{20, 40, 79, 200} {
+		for _, line := range f.lines(width) {
+			if n := term.Cells(line); n >= width {
+				t.Errorf("%d cells of %d: %s", n, width, line)
+			}
+		}
+	}
+	early := &frame{now: load.Live{TimeNs: 1e9, Failed: 2}, plan: experiment.Plan{Users: 3}, pace: experiment.Pace{Achieved: 1}}
+	if got := strings.Join(early.lines(80), "\n"); !strings.Contains(got, "measured 0 requests\nachieved 1.00/s") || !strings.Contains(got, "no request has ended yet") || !strings.Contains(got, "failed 2") {
+		t.Error(got)
 	}
 }

@@ -3,7 +3,7 @@
 // arrived, and says what can be claimed.
 //
 // What goes where: standard output carries results and nothing else; progress,
-// notices and errors go to standard error. Colour and the live line appear on a
+// notices and errors go to standard error. Colour and the live view appear on a
 // terminal only, and NO_COLOR is respected. Errors are one sentence each,
 // followed by a line that says what to do where there is something to do.
 //
@@ -41,6 +41,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // streams are where a command speaks.
 type streams struct {
 	out, err io.Writer
+	progress string // how it is told; empty is auto
 }
 
 // say prints a notice.
@@ -57,7 +58,7 @@ type usageError struct{ error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	s := streams{stdout, stderr}
+	s := streams{out: stdout, err: &notices{out: stderr}}
 	root := newRoot(s)
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(context.Background())

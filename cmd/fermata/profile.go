@@ -18,7 +18,6 @@ import (
 	"fermata/experiment"
 	"fermata/internal/conf"
 	"fermata/internal/term"
-	"fermata/load"
 	"fermata/spec"
 )
 
@@ -107,7 +106,7 @@ its band did not get as narrow as asked; 130 interrupted.`,
 		defer release()
 		line := newLive(s, false)
 		o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
-		o.Live = func(l load.Live, plan experiment.Plan) { line.show(l, plan) }
+		line.watch(&o)
 		got, err := experiment.Profile(ctx, sets, p, o)
 		line.end()
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"fermata/experiment"
 	"fermata/internal/conf"
-	"fermata/load"
 	"fermata/metrics"
 	"fermata/spec"
 )
@@ -65,7 +64,7 @@ func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run
 		line = newLive(s, quiet)
 	}
 	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
-	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
+	line.watch(&o)
 	done, err := job.Run(ctx, o)
 	if err != nil {
 		return err

@@ -63,11 +63,15 @@ failures stopped the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 	addFormat(c, &format)
 	addHTML(c, &html)
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	addProgress(c, &s.progress)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
 		}
 		if err := checkHTML(&html); err != nil {
+			return err
+		}
+		if err := checkProgress(s.progress); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, set)
@@ -149,7 +153,7 @@ func (s streams) offer(ctx context.Context, r *spec.Run, out string, quiet bool)
 	defer release()
 	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
 	line := newLive(s, quiet)
-	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
+	line.watch(&o)
 	done, err := experiment.Run(ctx, r, o)
 	line.end()
 	return done, err

@@ -11,7 +11,6 @@ import (
 
 	"fermata/experiment"
 	"fermata/internal/conf"
-	"fermata/load"
 	"fermata/report"
 	"fermata/spec"
 )
@@ -122,7 +121,7 @@ func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out, format str
 		line.end()
 		s.say(f, args...)
 	}}
-	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
+	line.watch(&o)
 	done, dir, err := w.Run(ctx, o)
 	line.end()
 	if err != nil {

@@ -10,6 +10,9 @@ import (
 
 // terminal is the file behind w, if it is one, else nil.
 func terminal(w io.Writer) *os.File {
+	if c, ok := w.(*notices); ok {
+		w = c.out
+	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(f) {
 		return nil
