@@ -318,6 +318,18 @@ func TestPercentilesOfShortRuns(t *testing.T) {
 	}
 }
 
+// Runs of one seed whose requests are others are told so, not to take one seed.
+func TestSameSeedOtherRequests(t *testing.T) {
+	a, b := run("a", 7, 50, steady(1e9)), run("b", 7, 500, steady(2e9))
+	c := must(t, []System{{"a", []Run{a}}, {"b", []Run{b}}}, meanTTFT)
+	for _, w := range c.Warnings {
+		if w.Code == "unpaired" && strings.Contains(w.Text, "a seed in common, and not the same requests") && !strings.Contains(w.Help, "--seed") {
+			return
+		}
+	}
+	t.Errorf("%+v", c.Warnings)
+}
+
 // No verdict rests on a percentile that half of a side's runs call insufficient;
 // its difference is shown.
 func TestInsufficientPercentiles(t *testing.T) {

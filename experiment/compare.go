@@ -43,6 +43,11 @@ func (c Comparison) Compare() (*compare.Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i, one := range statistics {
+		if slices.ContainsFunc(statistics[:i], func(s report.Statistic) bool { return s.Metric == one.Metric && s.Stat == one.Stat }) {
+			return nil, fmt.Errorf("--metric %s is asked twice, and each question makes the others harder to answer: give it once", one.Name)
+		}
+	}
 	sides, err := sidesOf(c.Sides)
 	if err != nil {
 		return nil, err

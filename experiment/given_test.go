@@ -222,3 +222,13 @@ func TestGivenNotes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A question that is asked twice would count twice in the correction.
+func TestMetricAskedTwice(t *testing.T) {
+	for _, twice := range [][]string{{"e2e.mean", "ttft_due.p99", "e2e.mean"}, {"ttft.p99", "ttft_due.p99"}} {
+		_, err := Comparison{Sides: []string{"a", "b"}, Metrics: twice}.Compare()
+		if want := "--metric " + twice[len(twice)-1] + " is asked twice"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", twice, err)
+		}
+	}
+}

@@ -291,7 +291,11 @@ func planText(p *Plan) string {
 }
 
 func writeHave(line func(string, ...any), p *Plan, h *PlanHave) {
-	line("With %s requests, worth %s independent ones", term.Count(h.Requests), term.Number(h.NEff, true))
+	if p.Load != nil {
+		line("With %s requests, worth %s independent ones", term.Count(h.Requests), term.Number(h.NEff, true))
+	} else {
+		line("With %s requests, if they were independent; under load, and near saturation most of all, waits come in bursts, and fewer can be stated (--rate with --saturation, or --tau)", term.Count(h.Requests))
+	}
 	for _, c := range h.Claims {
 		text := "can be stated"
 		switch c.Status {
@@ -320,10 +324,16 @@ func inMinutes(m *float64) string {
 	if m == nil {
 		return ""
 	}
-	if *m >= 120 {
+	up := func(v float64) int64 { return int64(math.Ceil(v - 1e-6)) }
+	switch {
+	case *m >= 120:
 		return fmt.Sprintf(" (%.3g hours)", *m/60)
+	case *m > 2:
+		return fmt.Sprintf(" (%d minutes)", up(*m))
+	case up(*m*60) == 1:
+		return " (a second)"
 	}
-	return fmt.Sprintf(" (%.3g minutes)", *m)
+	return fmt.Sprintf(" (%d seconds)", up(*m*60))
 }
 
 // share writes .0005 as 0.05 %.

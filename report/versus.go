@@ -346,7 +346,11 @@ func entryNotes(c *compare.Comparison, run string) []string {
 		}
 	}
 	if len(methods) > 0 {
-		notes = append(notes, fmt.Sprintf("%s; worse and better at 5 %% after Holm's correction for %d questions", strings.Join(methods, ", "), tested))
+		family := fmt.Sprintf("after Holm's correction for %d questions", tested)
+		if tested == 1 {
+			family = "of one question"
+		}
+		notes = append(notes, fmt.Sprintf("%s; worse and better at 5 %% %s", strings.Join(methods, ", "), family))
 	}
 	for _, w := range whyUnresolved {
 		if names := of[w.why]; len(names) > 0 {

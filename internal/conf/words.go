@@ -82,7 +82,10 @@ func (d *Doc) unknown(key string, fields []field) string {
 	if near := nearest(key, names); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", text, near)
 	}
-	if path := elsewhere(d.dst, key, 0); path != "" {
+	switch path := elsewhere(d.dst, key, 0); {
+	case path == key:
+		return fmt.Sprintf("%s here; it stands at the top of the file, not below another key", text)
+	case path != "":
 		return fmt.Sprintf("%s here; did you mean %s?", text, path)
 	}
 	return fmt.Sprintf("%s; keys here are %s", text, strings.Join(names, ", "))
