@@ -90,9 +90,15 @@ func newHTMLPage(runs []Portrayed, c *compare.Comparison) (*htmlPage, error) {
 	}
 	var legends []string
 	h.names, legends = columnNames(results)
+	if len(runs) == 1 {
+		h.names = legends
+	}
 	for i, n := range h.names {
 		if legends[i] != n {
 			n += " · " + legends[i]
+		}
+		if slices.Index(legends, legends[i]) < i || slices.Contains(legends[i+1:], legends[i]) {
+			n = joined(" · ", n, loadName(results[i])) // runs of one name are told apart by their load
 		}
 		h.titles = append(h.titles, n)
 	}
@@ -105,6 +111,14 @@ func newHTMLPage(runs []Portrayed, c *compare.Comparison) (*htmlPage, error) {
 	h.pictures()
 	h.Sampling = h.sampling()
 	return h, nil
+}
+
+// loadName is the rate that a run offered; empty where it is not known.
+func loadName(r *metrics.Result) string {
+	if r.Load.OfferedRPS == nil {
+		return ""
+	}
+	return term.Number(*r.Load.OfferedRPS, false) + " requests/s"
 }
 
 // frame is what every page has: its style, its script, and the policy that lets

@@ -307,3 +307,20 @@ func TestHTMLFrontier(t *testing.T) {
 		t.Errorf("one load each of two systems: %s", got)
 	}
 }
+
+// Ticks of a run's clock, by hand.
+func TestClock(t *testing.T) {
+	for _, c := range []struct {
+		least float64 // s
+		step  float64
+	}{{0.03, 0.05}, {0.6, 1}, {7, 10}, {25, 30}, {31, 60}, {100, 120}, {700, 1200}, {4000, 7200}, {50000, 86400}, {100000, 172800}} {
+		if got := clockStep(c.least * 1e9); math.Abs(got-c.step*1e9) > 1 {
+			t.Errorf("a step of at least %v s is %v s, want %v", c.least, got/1e9, c.step)
+		}
+	}
+	for s, want := range map[float64]string{0: "0 s", 0.05: "50 ms", 30: "30 s", 60: "1 min", 90: "90 s", 1200: "20 min", 7200: "2 h"} {
+		if got := clockTick(s * 1e9); got != want {
+			t.Errorf("%v s is written %s, want %s", s, got, want)
+		}
+	}
+}

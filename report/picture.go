@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"math"
 	"strconv"
 	"strings"
 
@@ -129,6 +130,38 @@ func maybeCell[T any](m recording.Maybe[T], write func(T) string) string {
 
 // timeTick writes a time on an axis.
 func timeTick(ns float64) string { return term.Bound(int64(ns + 0.5)) }
+
+// sinceStart is an axis of the run's time.
+func sinceStart(end float64) chart.Axis {
+	return chart.Axis{Label: "since the start", Min: 0, Max: end, Format: clockTick, Step: clockStep}
+}
+
+// clockTick writes a moment of a run in the unit that leaves it whole.
+func clockTick(ns float64) string {
+	switch s := int64(ns/1e9 + 0.5); {
+	case ns < 1e9 || s < 60:
+		return timeTick(ns)
+	case s%3600 == 0:
+		return fmt.Sprintf("%d h", s/3600)
+	case s%60 == 0:
+		return fmt.Sprintf("%d min", s/60)
+	default:
+		return fmt.Sprintf("%d s", s)
+	}
+}
+
+// clockStep is the least round step of a clock of at least v ns.
+func clockStep(v float64) float64 {
+	for _, s := range []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200} {
+		if v > 0.5e9 && v <= s*1e9 {
+			return s * 1e9
+		}
+	}
+	if v <= 0.5e9 {
+		return chart.Round(v)
+	}
+	return math.Ceil(v/86400e9) * 86400e9
+}
 
 func percentTick(share float64) string { return trimZeros(fmt.Sprintf("%.4f", share*100)) + " %" }
 

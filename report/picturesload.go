@@ -63,7 +63,7 @@ func (h *htmlPage) ratesOverTime(i int) *picture {
 		columns: []string{"rate", "from (s)", "requests/s", "output tokens/s"},
 		Legend:  []legendKey{{"s0", "offered: due"}, {"s2", "achieved: sent"}, {"s1", "finished"}, {"s7", "failed"}},
 	}
-	plot := chart.Plot{Height: 240, X: chart.Axis{Label: "since the start", Min: 0, Max: width * float64(len(slots)), Format: timeTick}, Y: chart.Axis{Label: "requests/s", Min: 0, Format: numberTick}}
+	plot := chart.Plot{Height: 240, X: sinceStart(width * float64(len(slots))), Y: chart.Axis{Label: "requests/s", Min: 0, Format: numberTick}}
 	plot.Marks = append(plot.Marks, phases(h.runs[i].Result, plot.X.Max)...)
 	most := 0.0
 	for k, rate := range []struct {
@@ -121,7 +121,7 @@ func (h *htmlPage) inFlight() *picture {
 		Lead:    "Sent and not ended. Where it keeps growing there is no steady state, and latencies depend on how long the run was.",
 		columns: []string{"run", "at (s)", "under way"},
 	}
-	plot := chart.Plot{Height: 200, X: chart.Axis{Label: "since the start", Min: 0, Format: timeTick}, Y: chart.Axis{Label: "requests", Min: 0, Format: countTick}}
+	plot := chart.Plot{Height: 200, X: sinceStart(0), Y: chart.Axis{Label: "requests", Min: 0, Format: countTick}}
 	var most float64
 	for i := range h.runs {
 		portrait := h.runs[i].Portrait
@@ -209,7 +209,9 @@ func (h *htmlPage) bunches(c *bunching) *picture {
 		}
 		if v := c.share(h.runs[i].Result); v != nil {
 			p.Name += fmt.Sprintf("; %s: %s %s", h.names[i], term.Percent(*v), c.shared)
-			p.Notes = append(p.Notes, h.titles[i]+": "+term.Percent(*v)+" "+c.shared)
+			if *v > 0 {
+				p.Notes = append(p.Notes, h.titles[i]+": "+term.Percent(*v)+" "+c.shared)
+			}
 		}
 	}
 	if len(p.rows) == 0 {

@@ -249,7 +249,7 @@ func (h *htmlPage) raster(i int) *picture {
 	}
 	plot := chart.Plot{
 		Height: max(160, thick*float64(len(lives))+60),
-		X:      chart.Axis{Label: "since the start", Min: 0, Max: max(end, 1), Format: timeTick},
+		X:      sinceStart(max(end, 1)),
 		Y:      chart.Axis{Min: float64(len(lives)) - 0.5, Max: -0.5, Ticks: []chart.Tick{}},
 	}
 	plot.Y.Min, plot.Y.Max = -0.5, float64(len(lives))-0.5

@@ -81,6 +81,7 @@ func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics
 	}
 	plot := chart.Plot{X: chart.Axis{Label: "output tokens/s of finished requests", Min: 0, Format: countTick}, Y: logTimes()}
 	least, most := math.Inf(1), 0.0
+	var few []string
 	for k, ladder := range ladders {
 		mid, tail := chart.Line{Class: "thick " + seriesClass(k)}, chart.Line{Class: "thin " + seriesClass(k)}
 		for _, g := range ladder {
@@ -88,6 +89,11 @@ func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics
 			rate, q50, q99 := r.Throughput.OutputTokensPerSFinished, at(of(&r.Metrics), 0.5), at(of(&r.Metrics), 0.99)
 			if rate == nil || q50 == nil || q99 == nil {
 				continue // no throughput without its latency
+			}
+			for _, q := range []*metrics.Quantile{q50, q99} {
+				if q.Status == statusInsufficient {
+					few = append(few, percentile(q.P)+" of "+h.names[g.run])
+				}
 			}
 			mid.X, mid.Y = append(mid.X, *rate), append(mid.Y, max(q50.Value, 1))
 			tail.X, tail.Y = append(tail.X, *rate), append(tail.Y, max(q99.Value, 1))
@@ -105,6 +111,9 @@ func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics
 	}
 	plot.X.Max = chart.Ceil(plot.X.Max)
 	plot.Y.Min, plot.Y.Max = bounds(least, most)
+	if len(few) > 0 {
+		p.Notes = append(p.Notes, "Seen, but of too few requests to be stated: "+listed(few)+".")
+	}
 	p.Name = fmt.Sprintf("%s, %d runs", title, len(p.rows))
 	p.draw(plot)
 	return p

@@ -24,8 +24,9 @@ type Axis struct {
 	Label    string
 	Scale    Scale
 	Min, Max float64
-	Format   func(float64) string // of a tick's value; nil writes the number
-	Ticks    []Tick               // instead of those that the axis would choose
+	Format   func(float64) string  // of a tick's value; nil writes the number
+	Step     func(float64) float64 // of a linear axis: the least round step of at least that; nil for 1, 2 and 5 times a power of ten
+	Ticks    []Tick                // instead of those that the axis would choose
 }
 
 // A Tick is a value with what is written at it.
@@ -85,7 +86,11 @@ func (a *Axis) values(wanted float64) []float64 {
 	case Log:
 		return a.decades(wanted)
 	}
-	step := niceStep((a.Max - a.Min) / wanted)
+	round := a.Step
+	if round == nil {
+		round = Round
+	}
+	step := round((a.Max - a.Min) / wanted)
 	if !(step > 0) {
 		return []float64{a.Min}
 	}
@@ -133,8 +138,8 @@ func (a *Axis) powers(digits []float64, stride float64) []float64 {
 	return all
 }
 
-// niceStep is the least of 1, 2 and 5 times a power of ten that is at least v.
-func niceStep(v float64) float64 {
+// Round is the least of 1, 2 and 5 times a power of ten that is at least v.
+func Round(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 0
 	}
@@ -153,6 +158,6 @@ func Ceil(v float64) float64 {
 	if !(v > 0) {
 		return 1
 	}
-	step := niceStep(v / 10)
+	step := Round(v / 10)
 	return math.Ceil(v/step-1e-9) * step
 }

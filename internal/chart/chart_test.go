@@ -143,3 +143,11 @@ func TestLineSteps(t *testing.T) {
 		t.Errorf("no %s in %s", want, svg)
 	}
 }
+
+// A step of one's own: minutes.
+func TestStep(t *testing.T) {
+	a := Axis{Max: 200, Step: func(v float64) float64 { return math.Ceil(v/60) * 60 }}
+	if got := labels(a.ticks(4)); got != "0 60 120 180" {
+		t.Error(got)
+	}
+}

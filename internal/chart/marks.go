@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// A Line joins points. Values that are not finite interrupt it.
+// A Line joins points. Values that are not finite interrupt it, and it ends where the
+// horizontal axis does.
 type Line struct {
 	Class string
 	X, Y  []float64
@@ -19,6 +20,9 @@ func (l Line) draw(c *canvas) {
 		if !finite(l.X[i]) || !finite(l.Y[i]) {
 			up = true
 			continue
+		}
+		if !up && c.plot.X.at(l.X[i]) > 1+1e-9 {
+			break
 		}
 		x, y := num(c.x(l.X[i])), num(c.y(l.Y[i]))
 		switch {

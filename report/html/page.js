@@ -181,11 +181,12 @@
       make("path", { class: "axis", d: `M${left} ${bottom}H${right}` }, svg);
       text("label", "start", 2, 12, "tokens");
       text("label", "end", right, h - 4, "since the request was due");
-      let arrived = `M${X(0)} ${Y(0)}`, due = "";
+      let arrived = `M${X(0)} ${Y(0)}`, due = "", within = true; // deadlines beyond the last token are not drawn
       tokens.forEach((t, i) => {
         if (t.late > 0) make("rect", { class: "shade stall", x: X(t.due), y: top, width: X(t.at) - X(t.due), height: bottom - top }, svg);
         arrived += `H${X(t.at).toFixed(1)}V${Y(i + 1).toFixed(1)}`;
-        due += `${i ? "L" : "M"}${X(t.due).toFixed(1)} ${Y(i + 1).toFixed(1)}`;
+        within = within && (i === 0 || t.due <= maxX);
+        if (within) due += `${i ? "L" : "M"}${X(t.due).toFixed(1)} ${Y(i + 1).toFixed(1)}`;
       });
       if (due) make("path", { class: "line due", d: due }, svg);
       make("path", { class: "line thick s0", d: arrived }, svg);
