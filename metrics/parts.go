@@ -128,8 +128,10 @@ func (f *firstTokens) result(r *Result, measured int64) {
 func (s *stack) parts(source string, banded bool) *TTFTParts {
 	n := float64(s.n)
 	p := &TTFTParts{Source: source, N: s.n, MeanNs: rounded(s.ttft / n), Parts: []TTFTPart{
-		{Part: partLateness, MeanNs: rounded(s.lateness / n)}, {Part: partNetwork, MeanNs: rounded(s.network / n)},
-		{Part: partDelay, MeanNs: rounded(s.delay / n)}, {Part: partPrefill, MeanNs: rounded(s.prefill / n)},
+		{Part: partLateness, MeanNs: rounded(s.lateness / n)},
+		{Part: partNetwork, MeanNs: rounded(s.network / n)},
+		{Part: partDelay, MeanNs: rounded(s.delay / n)},
+		{Part: partPrefill, MeanNs: rounded(s.prefill / n)},
 	}}
 	if banded {
 		delay, prefill := &p.Parts[2], &p.Parts[3]
