@@ -77,6 +77,11 @@ e2e-capacity: build ## the capacity of the same engine on a core of its own, in 
 	./e2e/engine.sh install
 	FERMATA_E2E_CAPACITY=1 $(GO) test -count=1 -timeout 12m -v -run TestCapacityOfAnEngine ./e2e
 
+.PHONY: e2e-profile
+e2e-profile: build ## the prefill curve of that engine, idle and while others ask it: minutes, and a calm machine
+	./e2e/engine.sh install
+	FERMATA_E2E=1 FERMATA_PROFILE=1 FERMATA_SLOW=1 $(GO) test -count=1 -timeout 40m -v -run TestProfileOfAnEngine ./e2e
+
 .PHONY: e2e-loadgen
 e2e-loadgen: ## percentiles, estimates and validity beside MLPerf's own LoadGen, installed into .cache
 	./e2e/loadgen.sh install
