@@ -72,7 +72,8 @@ type Drift struct {
 
 const (
 	nearSaturation = .97
-	overSaturation = .05 // ln of the interval's highest end over saturation
+	overSaturation = .05 // ln of the interval's highest end over saturation, beside that one's own error
+	errorOfProbe   = .83 // standard error of ln saturation times the root of the requests at once
 	weightOfHeld   = .4
 	clipHeld       = .15
 	mostTau        = 2500
@@ -135,9 +136,13 @@ func (o *Options) held(r *Result, s *State) {
 	low, high := stats.ClopperPearson(k/tau.V, n/tau.V)
 	q := (k + tau.V*o.Allowed) / (n + tau.V)
 	nearer := f.LnRPS - min(max(distance(q), -clipHeld), clipHeld)
+	// Near saturation the slope hangs on the saturation, which is known as well as a
+	// burst tells it: the interval takes one that is an error less steep.
+	unsure := errorOfProbe / math.Sqrt(float64(max(s.Probe.Asked, 1)))
+	slope = o.slope(min(mostHeldLoad, load*math.Exp(-unsure)))
 	c := &Capacity{RPS: math.Exp((1-weightOfHeld)*f.LnRPS + weightOfHeld*nearer)}
 	from := math.Exp(f.LnRPS - distance(min(high, 1-1e-9)))
-	to := math.Exp(min(math.Log(mu)+overSaturation, f.LnRPS-distance(max(low, o.Allowed/1000))))
+	to := math.Exp(min(math.Log(mu)+overSaturation+unsure, f.LnRPS-distance(max(low, o.Allowed/1000))))
 	c.Low, c.High = &from, &to
 	met, least, most := 1-k/n, 1-high, 1-low
 	c.Attainment, c.AttainmentLow, c.AttainmentHigh = &met, &least, &most
