@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"fermata/compare"
 	"fermata/deadline"
 	"fermata/metrics"
 	"fermata/recording"
@@ -322,5 +323,26 @@ func TestClock(t *testing.T) {
 		if got := clockTick(s * 1e9); got != want {
 			t.Errorf("%v s is written %s, want %s", s, got, want)
 		}
+	}
+}
+
+// A comparison that is refused says so, and hides no blind spot of its runs; of one
+// that is made, what it says of a system stands for the same of its run alone.
+func TestHTMLOfAComparison(t *testing.T) {
+	frozen, smooth := made{name: "a", requests: 120, tokens: 30, rate: 4, freeze: true}.portrayed(t), made{name: "b", requests: 120, tokens: 30, rate: 4}.portrayed(t)
+	c := &compare.Comparison{Refused: "the runs are not alike", Systems: []compare.Side{{Name: "a", Runs: make([]string, 1)}, {Name: "b", Runs: make([]string, 1)}}}
+	h, err := newHTMLPage([]Portrayed{frozen, smooth}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Spots) != 1 || h.Spots[0].Code != metrics.StallHidden || h.Spots[0].Run != 0 || !strings.Contains(h.Verdict.text, "the runs are not alike") {
+		t.Errorf("%+v under %q", h.Spots, h.Verdict.text)
+	}
+	c.Refused, c.BlindSpots = "", []compare.BlindSpot{{Code: metrics.StallHidden, Run: "a", Against: "b", Pairs: 1, Of: 1, Text: "differs"}}
+	if h, err = newHTMLPage([]Portrayed{frozen, smooth}, c); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Spots) != 1 || h.Spots[0].Text != "a: differs" {
+		t.Errorf("%+v", h.Spots)
 	}
 }

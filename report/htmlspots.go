@@ -43,7 +43,7 @@ func (h *htmlPage) spots(c *compare.Comparison) []spot {
 			}
 			all = append(all, h.spot(h.firstOf(c, s.Run), name, s.Code, s.Text, s.Figures, s.Requests))
 		}
-		return all
+		return append(all, h.spotsOfSystems(c)...)
 	}
 	for i := range h.runs {
 		spots := h.runs[i].Result.BlindSpots
@@ -57,6 +57,22 @@ func (h *htmlPage) spots(c *compare.Comparison) []spot {
 				name = h.titles[i]
 			}
 			all = append(all, h.spot(i, name, s.Code, s.Text, s.Figures, s.Requests))
+		}
+	}
+	return all
+}
+
+// spotsOfSystems are those that the first run of each compared system shows alone,
+// unless the comparison tells of the same.
+func (h *htmlPage) spotsOfSystems(c *compare.Comparison) []spot {
+	var all []spot
+	for i := range c.Systems {
+		name := c.Systems[i].Name
+		run := h.firstOf(c, name)
+		for _, s := range h.runs[run].Result.BlindSpots {
+			if s.Against == "" && !slices.ContainsFunc(c.BlindSpots, func(o compare.BlindSpot) bool { return o.Code == s.Code && o.Run == name }) {
+				all = append(all, h.spot(run, h.titles[run], s.Code, s.Text, s.Figures, s.Requests))
+			}
 		}
 	}
 	return all
