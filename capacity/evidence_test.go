@@ -308,7 +308,7 @@ prompts and noise of its own; the objective lets 1 in 100 requests miss.
 5 %% of noise; prompts and answers log-normal, medians 417 and 150; saturated at %.4g requests/s), written for speed and apart from package sim (capacity/batcher_test.go). Their true capacities
 %.4g, %.4g and %.4g requests/s are where the share of misses crosses 1 in 100 in runs of %s, each led to 1 in 100 by the slope of logit of the share over ln of the rate.
 M/M/1 has μ = 10/s and its capacity by formula, μ − ln(100)/X. The rows “sim” are such a server as a spec whose lengths have no bounds, searched as `+"`fermata capacity`"+` does; their truths are of runs of package sim of
-2 to 4 million requests at two rates.
+1 to 4 million requests at one to four rates near it, led to 1 in 100 by the slope.
 
 **Columns.** Shares of searches within 5, 10 and 25 %% of the truth, the median error, the error below which 95 in 100 lie, the mean requests a search takes, and the share of nominal 95 %% intervals that hold the truth.
 A bisection starts at a third of the truth, which is kind to it.
