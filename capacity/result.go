@@ -3,6 +3,7 @@ package capacity
 import (
 	"math"
 
+	"fermata/cost"
 	"fermata/internal/stats"
 	"fermata/metrics"
 )
@@ -38,6 +39,8 @@ type Result struct {
 	Seed        *uint64           `json:"seed,omitempty"`
 	Target      string            `json:"target,omitempty"` // the server, or what was simulated
 	Warnings    []metrics.Warning `json:"warnings"`
+
+	Cost *cost.AtCapacity `json:"cost,omitempty"` // of the promise, by prices of GPUs
 }
 
 // Capacity is the highest rate at which the objective holds, in requests/s, with

@@ -171,8 +171,11 @@ func (a *Account) Statement(u Under) *Statement {
 	s.PerGoodRequest = perRequest.Figures()
 	kappa, _ := t.kappa()
 	if half, ok := spread.good(kappa); ok && capacityLow > 0 && capacityHigh > 0 {
-		low, _ := good.scaled(math.Exp(-math.Hypot(half, math.Log(1/capacityLow))))
-		high, _ := good.scaled(math.Exp(math.Hypot(half, math.Log(capacityHigh))))
+		// A capacity's interval may lie beside its rate, so it is added around its middle.
+		middle := math.Log(capacityLow*capacityHigh) / 2
+		half = math.Hypot(half, math.Log(capacityHigh/capacityLow)/2)
+		low, _ := good.scaled(math.Exp(middle - half))
+		high, _ := good.scaled(math.Exp(middle + half))
 		s.GoodLow, s.GoodHigh = low.Figures(), high.Figures()
 	}
 	return s

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,6 +75,9 @@ func ReadCapacity(data []byte) (Capacity, error) {
 			TokensPerS *float64 `json:"tokens_per_s"`
 		} `json:"capacity"`
 	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		return Capacity{}, errors.New("holds several capacities: give a file with the one whose cost is wanted, of one objective and seed")
+	}
 	if err := json.Unmarshal(data, &d); err != nil {
 		return Capacity{}, fmt.Errorf("is no JSON: %w", err)
 	}
@@ -101,8 +105,8 @@ func (c *Capacity) check() error {
 	switch {
 	case !fine(c.RPS) || !fine(c.TokensPerS):
 		return fmt.Errorf("must be a rate above 0 with its tokens a second, not %v requests/s and %v tokens/s", c.RPS, c.TokensPerS)
-	case c.Low < 0 || c.Low > c.RPS, c.High > 0 && c.High < c.RPS:
-		return fmt.Errorf("has the interval from %v to %v, which does not hold its %v requests/s", c.Low, c.High, c.RPS)
+	case c.Low < 0 || c.High < 0 || c.High > 0 && c.Low > c.High: // the rate may lie outside: a search's last run can contradict it
+		return fmt.Errorf("has an interval from %v to %v requests/s, which is none", c.Low, c.High)
 	}
 	return nil
 }

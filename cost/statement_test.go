@@ -301,14 +301,32 @@ func TestBadCapacities(t *testing.T) {
 	for file, want := range map[string]string{
 		`{`:                              "no JSON",
 		`{"schema": "fermata.result/1"}`: `"fermata.result/1", not fermata.capacity/1`,
-		`{"schema": "fermata.capacity/1", "reason": "fails at any rate"}`:                                         "no capacity",
-		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3}}`:                                                "tokens_per_s",
-		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3, "low": 4, "high": 5, "tokens_per_s": 9}}`:        "does not hold its 3 requests/s",
-		`{"schema": "fermata.capacity/1", "capacity": {"rps": 0, "low": 0, "high": 5, "tokens_per_s": 9}}`:        "above 0",
-		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3, "low": 2.5, "high": 2.75, "tokens_per_s": 900}}`: "does not hold",
+		`{"schema": "fermata.capacity/1", "reason": "fails at any rate"}`:                                        "no capacity",
+		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3}}`:                                               "tokens_per_s",
+		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3, "low": 5, "high": 4, "tokens_per_s": 9}}`:       "from 5 to 4 requests/s, which is none",
+		`{"schema": "fermata.capacity/1", "capacity": {"rps": 0, "low": 0, "high": 5, "tokens_per_s": 9}}`:       "above 0",
+		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3, "low": -1, "high": 2.75, "tokens_per_s": 900}}`: "which is none",
 	} {
 		if _, err := ReadCapacity([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
 		}
+	}
+}
+
+// 7.20 an hour over 2,000 tokens/s is 1.00 a million at 6.1 requests/s; a system
+// that serves 10 offline loses 39 % to the promise, which costs 1.64 times as much.
+func TestAtCapacity(t *testing.T) {
+	gpu := terms(t, `gpu: {count: 1, per_hour: "7.20"}`, Options{})
+	c := Capacity{RPS: 6.1, Low: 6.1 / 1.25, High: 6.1 / .8, TokensPerS: 2000}
+	a := gpu.AtCapacity(c, 10)
+	if a == nil || a.PerMillion != "1.00" || a.Low != "0.80" || a.High != "1.25" || a.Offline != "0.61" || a.Factor == nil {
+		t.Fatalf("%+v", a)
+	}
+	near(t, "factor", *a.Factor, 1/.61, 1e-12)
+	if a := gpu.AtCapacity(Capacity{RPS: 6.1, TokensPerS: 2000}, 0); a == nil || a.Low != "" || a.Factor != nil || a.Offline != "" {
+		t.Errorf("%+v", a)
+	}
+	if gpu.AtCapacity(Capacity{}, 10) != nil || terms(t, `tokens: {input_per_million: "1", output_per_million: "3"}`, Options{}).AtCapacity(c, 10) != nil || (*Terms)(nil).AtCapacity(c, 10) != nil {
+		t.Error("a cost out of nothing")
 	}
 }

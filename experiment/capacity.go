@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fermata/capacity"
+	"fermata/cost"
 	"fermata/internal/term"
 	"fermata/metrics"
 	"fermata/spec"
@@ -239,7 +240,25 @@ func (o *CapacityOptions) told(r *capacity.Result, site CapacitySite, q *Capacit
 	r.Objective, r.Joint, r.Target = q.Objective.Text, len(q.Objective.Terms) > 1, site.System()
 	seed := q.Seed
 	r.Seed = &seed
+	if s, ok := site.(interface{ terms() *cost.Terms }); ok {
+		r.Cost = costOfPromise(s.terms(), r)
+	}
 	return r
+}
+
+// costOfPromise is what an objective costs; nil without prices of GPUs.
+func costOfPromise(terms *cost.Terms, r *capacity.Result) *cost.AtCapacity {
+	c := r.Capacity
+	if c == nil || c.TokensPerS == nil {
+		return nil
+	}
+	known := func(v *float64) float64 {
+		if v == nil {
+			return 0
+		}
+		return *v
+	}
+	return terms.AtCapacity(cost.Capacity{RPS: c.RPS, Low: known(c.Low), High: known(c.High), TokensPerS: *c.TokensPerS}, known(r.SaturationRPS))
 }
 
 func minutesText(minutes float64, clock string) string {
@@ -320,6 +339,7 @@ func SimulatedSite(s *spec.Sim) CapacitySite { return simulatedSite{s} }
 type simulatedSite struct{ spec *spec.Sim }
 
 func (s simulatedSite) Judge() (metrics.Options, error) { return s.spec.Run().Judge() }
+func (s simulatedSite) terms() *cost.Terms              { return termsOf(s.spec.Run()) }
 func (s simulatedSite) Seed() uint64                    { return s.spec.Seed }
 func (s simulatedSite) System() string                  { return s.spec.System() }
 func (s simulatedSite) Time() string                    { return "simulated" }

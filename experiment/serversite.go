@@ -129,6 +129,8 @@ func (s *ServerSite) State() string { return filepath.Join(s.dir, searchFile) }
 // Judge implements CapacitySite.
 func (s *ServerSite) Judge() (metrics.Options, error) { return s.spec.Judge() }
 
+func (s *ServerSite) terms() *cost.Terms { return termsOf(s.spec) }
+
 // Seed implements CapacitySite.
 func (s *ServerSite) Seed() uint64 { return s.spec.Seed }
 

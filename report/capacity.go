@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fermata/capacity"
+	"fermata/cost"
 	"fermata/internal/term"
 )
 
@@ -74,6 +75,7 @@ func capacityPage(all []*capacity.Result) *page {
 	if r.SaturationRPS != nil {
 		b.fact("saturation", rateText(*r.SaturationRPS)+" requests/s"+probeText(r.Probe))
 	}
+	b.fact("a million", promiseText(r.Cost))
 	b.fact("search", searchText(r))
 	b.fact("ended", term.Plain(r.Reason))
 	p.add(b)
@@ -138,6 +140,18 @@ func attainmentText(r *capacity.Result) string {
 		if h.Tau > 1 {
 			text += fmt.Sprintf(", of which %.3g in a row are worth one", h.Tau)
 		}
+	}
+	return text
+}
+
+// promiseText is what output tokens cost at the capacity, beside offline.
+func promiseText(c *cost.AtCapacity) string {
+	if c == nil {
+		return ""
+	}
+	text := costText(c.PerMillion, c.Low, c.High, c.Currency) + " for output tokens at the capacity"
+	if c.Factor != nil {
+		text += fmt.Sprintf(", × %.3g of the %s offline: what the promise costs", *c.Factor, shortMoney(c.Offline))
 	}
 	return text
 }
@@ -324,6 +338,7 @@ func capacitiesPage(all []*capacity.Result) *page {
 	p.add(b)
 	for _, r := range all {
 		own := block{title: term.Plain(r.Objective), warnings: r.Warnings}
+		own.fact("a million", promiseText(r.Cost))
 		if r.Ending != capacity.Found {
 			own.fact("ended", term.Plain(r.Reason))
 		}

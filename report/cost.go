@@ -37,11 +37,11 @@ func costs(r *metrics.Result) block {
 		b.fact("good", "no answer was "+c.Good)
 	default:
 		b.fact("a million good", costText(c.PerMillionGood, c.GoodLow, c.GoodHigh, c.Currency)+" · good: "+c.Good)
-		b.fact("a good answer", c.PerGoodRequest+" "+c.Currency+fmt.Sprintf(" · %s of %s answers are good", term.Count(c.GoodAnswers), term.Count(c.Answers)))
+		b.fact("a good answer", shortMoney(c.PerGoodRequest)+" "+c.Currency+fmt.Sprintf(" · %s of %s answers are good", term.Count(c.GoodAnswers), term.Count(c.Answers)))
 	}
 	t := &table{columns: []column{{head: "from the list price to a good answer", left: true}, {head: "factor"}, {head: c.Currency + " a million"}}}
 	for i, s := range c.Steps {
-		factor, value := term.None, orNone(s.Value)
+		factor, value := term.None, moneyOrNone(s.Value)
 		if s.Factor != nil {
 			factor = fmt.Sprintf("× %.4g", *s.Factor)
 		}
@@ -68,10 +68,20 @@ func costs(r *metrics.Result) block {
 }
 
 func costText(value, low, high, currency string) string {
+	text := shortMoney(value)
 	if low != "" && high != "" {
-		value += " [" + low + "–" + high + "]"
+		text += " [" + shortMoney(low) + "–" + shortMoney(high) + "]"
 	}
-	return value + " " + currency
+	return text + " " + currency
+}
+
+// shortMoney is an amount of a document as people read it.
+func shortMoney(text string) string {
+	a, err := cost.ParseAmount(text)
+	if err != nil {
+		return term.Plain(text)
+	}
+	return a.Short()
 }
 
 func unitText(unit string) string {

@@ -232,6 +232,13 @@ func (s *Sweep) verdictText() string {
 	return text
 }
 
+func moneyOrNone(text string) string {
+	if text == "" {
+		return term.None
+	}
+	return shortMoney(text)
+}
+
 // counted is a number of things.
 func counted(n int, what string) string {
 	if n != 1 {
@@ -320,7 +327,7 @@ func (s *Sweep) frontier() block {
 			row = append(row, met...)
 		}
 		if currency != "" {
-			row = append(row, text(orNone(p.PerMillion)), text(orNone(p.PerMillionGood)))
+			row = append(row, text(moneyOrNone(p.PerMillion)), text(moneyOrNone(p.PerMillionGood)))
 		}
 		t.rows = append(t.rows, append(row, text(strings.Join(s.marks(p), ", "))))
 	}

@@ -89,10 +89,10 @@ func NewTrial(settings []Setting, r *metrics.Result) TuneTrial {
 			t.Low, t.High = &low, &high
 		}
 	}
-	if q := at(r.Metrics.TTFTDue, .99); q != nil {
+	if q := claimed(r.Metrics.TTFTDue, .99); q != nil {
 		t.TTFTP99 = &q.Value
 	}
-	if q := at(r.Metrics.TBT, .99); q != nil {
+	if q := claimed(r.Metrics.TBT, .99); q != nil {
 		t.TBTP99 = &q.Value
 	}
 	if d := r.Metrics.E2E; d != nil {
@@ -125,8 +125,8 @@ var tuneKeys = map[string]string{
 	"TuneTrial.low":         "Lower end of its interval: that of the share, times the rate.",
 	"TuneTrial.high":        "Upper end.",
 	"TuneTrial.share":       "Share of the measured requests that met all objectives.",
-	"TuneTrial.ttft_p99":    "Nanoseconds.",
-	"TuneTrial.tbt_p99":     "Nanoseconds.",
+	"TuneTrial.ttft_p99":    "Nanoseconds. Absent where too few requests claim it.",
+	"TuneTrial.tbt_p99":     "Nanoseconds. Absent where too few requests claim it.",
 	"TuneTrial.e2e_mean":    "Nanoseconds.",
 	"TuneTrial.failed":      "Why there is no run, such as a server that did not start with these settings.",
 	"TuneEffort.requests":   "Of warm-ups and drains too.",

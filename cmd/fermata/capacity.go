@@ -127,7 +127,7 @@ this machine was the bottleneck; 130 interrupted.`,
 // isSteered says that a flag means something where the rate is what is sought.
 func isSteered(f spec.Flag) bool {
 	switch f.Path {
-	case "slo", "seed", "schedule.burstiness", "schedule.shape":
+	case "slo", "seed", "prices", "schedule.burstiness", "schedule.shape":
 		return true
 	}
 	return strings.HasPrefix(f.Path, "workload.") || f.Path == "judge.deadlines" || f.Path == "judge.pace"
