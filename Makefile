@@ -82,6 +82,11 @@ e2e-profile: build ## the prefill curve of that engine, idle and while others as
 	./e2e/engine.sh install
 	FERMATA_E2E=1 FERMATA_PROFILE=1 FERMATA_SLOW=1 $(GO) test -count=1 -timeout 40m -v -run TestProfileOfAnEngine ./e2e
 
+.PHONY: e2e-vllm
+e2e-vllm: build ## what averages hide on vLLM's CPU build, installed into .cache (5.6 GB); writes docs/evidence/vllm.md
+	./e2e/vllm.sh install
+	FERMATA_VLLM=1 $(GO) test -count=1 -timeout 25m -v -run TestVLLM ./e2e
+
 .PHONY: e2e-loadgen
 e2e-loadgen: ## percentiles, estimates and validity beside MLPerf's own LoadGen, installed into .cache
 	./e2e/loadgen.sh install

@@ -41,8 +41,8 @@ const (
 	waitFromNs   = 5e9  // the least bound that a wait must pass
 	waitShare    = 0.1  // of requests that wait, where one run shows it alone …
 	waitsApart   = 0.2  // … and by how much their shares differ between two
-	readable     = 2    // normalized latency hides waits while it is at most so many reading paces, and the other run's at most so many times it
-	agree        = 1.15 // medians of TPOT, gaps and rates of two runs that agree
+	readable     = 2    // normalized latency hides waits while it is at most so many reading paces, or so many times the other run's
+	agree        = 1.15 // up to so many times the other run's a median of TPOT, or a gap, tells nothing
 	contradict   = 1.25 // a percentile of TBT that calls one run better is lower by so much …
 	timesLonger  = 2    // … while its silence is so many times longer
 	bunchesRaise = 2    // p99 TBT is so many times the gap at which nearly all answers are fluid

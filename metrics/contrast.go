@@ -67,12 +67,12 @@ func Beside(r, other *Result, name string) []BlindSpot {
 	return all
 }
 
-// waitHiddenBeside: the normalized latencies are of one order, the shares of
-// requests that waited are not.
+// waitHiddenBeside: by normalized latency r is not the worse one by much, by the
+// share of requests that waited it is.
 func waitHiddenBeside(r, other *Result, name string) *BlindSpot {
 	a, okA := r.Metrics.NormalizedLatency.of(0.5)
 	b, okB := other.Metrics.NormalizedLatency.of(0.5)
-	if !okA || !okB || !withinTimes(a, b, readable) {
+	if !okA || !okB || a > readable*b {
 		return nil
 	}
 	waits, what := waitsOf(r)
@@ -127,10 +127,10 @@ func differs(a, b float64, per string) string {
 	return fmt.Sprintf("%s%s (%s at the median, %s)", human(math.Abs(a-b)), per, human(a), human(b))
 }
 
-// stallHiddenBeside: the medians of TPOT agree, the shares of answers that froze do
-// not.
+// stallHiddenBeside: by the median of TPOT r is not the worse one, by the share of
+// answers that froze it is.
 func stallHiddenBeside(r, other *Result, name string) *BlindSpot {
-	a, b, ok := agreeing(r, other)
+	a, b, ok := unsuspicious(r, other)
 	x, y := r.Freezes, other.Freezes
 	if !ok || x == nil || y == nil || x.Share-y.Share < frozenFrom || !surelyMore(x.Share, x.Answers, y.Share, y.Answers) {
 		return nil
@@ -144,11 +144,11 @@ func stallHiddenBeside(r, other *Result, name string) *BlindSpot {
 		})
 }
 
-// agreeing are the medians of TPOT where they agree.
-func agreeing(r, other *Result) (a, b float64, ok bool) {
+// unsuspicious are the medians of TPOT where that of r does not give it away.
+func unsuspicious(r, other *Result) (a, b float64, ok bool) {
 	a, okA := r.Metrics.TPOT.of(0.5)
 	b, okB := other.Metrics.TPOT.of(0.5)
-	return a, b, okA && okB && withinTimes(a, b, agree)
+	return a, b, okA && okB && a <= agree*b
 }
 
 // burstAsStallBeside: p99 TBT calls r the worse by far, for its bunches, while both
@@ -174,7 +174,7 @@ func burstAsStallBeside(r, other *Result, name string) *BlindSpot {
 // tailInverts: a high percentile of TBT calls r the better one, and its answers
 // were silent for much longer.
 func tailInverts(r, other *Result, name string) *BlindSpot {
-	tpot, tpotOther, ok := agreeing(r, other)
+	tpot, tpotOther, ok := unsuspicious(r, other)
 	if !ok || r.Freezes == nil || r.Freezes.Share < frozenFrom {
 		return nil
 	}
@@ -195,7 +195,7 @@ func tailInverts(r, other *Result, name string) *BlindSpot {
 		longest, longestOther := *r.Metrics.GapLongest.Max, *other.Metrics.GapLongest.Max
 		return r.spot(q.code, worstFreeze, fmt.Sprintf(
 			"%s TBT calls this run better than %s, %s against %s, and TPOT differs by %s; yet its longest silence in an answer is %s against %s (p95 over answers %s against %s), and %s of its readers saw a freeze over %s",
-			q.name, name, human(x), human(y), percent(math.Abs(tpot-tpotOther)/tpotOther),
+			q.name, name, human(x), human(y), differs(tpot, tpotOther, ""),
 			human(longest), human(longestOther), human(a), human(b), percent(r.Freezes.Share), human(float64(r.Freezes.OverNs))),
 			map[string]float64{
 				"tbt_" + q.name + "_ns": x, "tbt_" + q.name + "_ns_against": y, "tpot_p50_ns": tpot, "tpot_p50_ns_against": tpotOther,
