@@ -251,6 +251,13 @@ func (p *Prices) providers(model string) []string {
 // mostListed bounds the names in an error: a catalogue has thousands.
 const mostListed = 12
 
+func (p *Prices) count() (n int) {
+	for _, models := range p.Models {
+		n += len(models)
+	}
+	return n
+}
+
 // few are the models that there are prices for.
 func (p *Prices) few() string {
 	var known []string
@@ -275,9 +282,10 @@ func listedWith(names []string, last string) string {
 }
 
 // Only leaves the prices of the models, so that a run file is not a catalogue. A
-// model without a price is kept as one that has none.
+// model without a price is kept as one that has none. A short list stays whole: what
+// it has prices for is then told where a model has none.
 func (p *Prices) Only(models ...string) {
-	if p.Models == nil {
+	if p.count() <= mostListed {
 		return
 	}
 	kept := map[string]map[string]Entry{}

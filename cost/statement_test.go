@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -277,12 +278,20 @@ func TestCatalogues(t *testing.T) {
 	}
 }
 
-// A run file keeps the prices of its models, not the catalogue; a model without a
-// price is still one without.
+// A run file keeps the prices of its models, not the catalogue, but a short list
+// whole; a model without a price is still one without.
 func TestOnly(t *testing.T) {
 	p, err := Read("c.json", []byte(litellm))
 	if err != nil {
 		t.Fatal(err)
+	}
+	short := len(p.Models)
+	if p.Only("strange"); len(p.Models) != short {
+		t.Error("a short list was cut", p.Models)
+	}
+	p.Models["many"] = map[string]Entry{}
+	for i := range mostListed {
+		p.Models["many"][strconv.Itoa(i)] = Entry{Unknown: true}
 	}
 	p.Only("deepseek-chat", "strange")
 	p.Date = "2026-08-01"

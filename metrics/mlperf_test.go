@@ -337,3 +337,20 @@ func TestMLPerfLimits(t *testing.T) {
 		}
 	}
 }
+
+// A figure beside its bound is as long as it takes to see on which side it stands.
+func TestFigureBesideItsBound(t *testing.T) {
+	for _, c := range []struct {
+		ns, bound int64
+		want      string
+	}{
+		{82_904_301, 100_000_000, "82.9ms"},
+		{82_904_301, 82_904_565, "82.904301ms"},
+		{100_000_001, 100_000_000, "100.000001ms"},
+		{2_000_000_000, 2_000_000_000, "2s"},
+	} {
+		if got := besideBound(c.ns, c.bound); got != c.want {
+			t.Errorf("%d beside %d: %s, want %s", c.ns, c.bound, got, c.want)
+		}
+	}
+}

@@ -103,7 +103,7 @@ func (m *mlperf) bound(t *mlperfTime) MLPerfRule {
 		rule.Text = fmt.Sprintf("p%g is that of a failed request, at most %s", 100*at, conf.Duration(time.Duration(t.bound)))
 	default:
 		rule.Seen, rule.Met = &v, v <= t.bound
-		rule.Text = fmt.Sprintf("p%g is %s, at most %s", 100*at, brief(v), conf.Duration(time.Duration(t.bound)))
+		rule.Text = fmt.Sprintf("p%g is %s, at most %s", 100*at, besideBound(v, t.bound), conf.Duration(time.Duration(t.bound)))
 	}
 	return rule
 }
@@ -131,10 +131,21 @@ func (m *mlperf) enough() MLPerfRule {
 }
 
 // brief is a time for people, to four digits.
-func brief(ns int64) string {
+func brief(ns int64) string { return conf.Duration(briefly(ns)) }
+
+// besideBound is brief where that stands on the same side of a bound which is no
+// longer itself; else it is the whole number.
+func besideBound(ns, bound int64) string {
+	if short := int64(briefly(ns)); int64(briefly(bound)) == bound && (short <= bound) == (ns <= bound) {
+		return brief(ns)
+	}
+	return conf.Duration(time.Duration(ns))
+}
+
+func briefly(ns int64) time.Duration {
 	digits := time.Duration(1)
 	for d := time.Duration(ns); d/digits >= 10_000; {
 		digits *= 10
 	}
-	return conf.Duration(time.Duration(ns).Round(digits))
+	return time.Duration(ns).Round(digits)
 }

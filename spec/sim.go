@@ -160,7 +160,10 @@ func (s *Sim) report(doc *conf.Doc, r *Run) {
 	if s.steered {
 		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path != "kind" && p.Path != "burstiness" && p.Path != "shape" })
 	}
-	if r.Schedule.Streams > 1 {
+	switch {
+	case r.MLPerf.Scenario == metrics.MultiStreamScenario:
+		doc.Report("", []conf.Problem{{Path: "mlperf.scenario", Text: "multi-stream sends several requests of one user at once, and in virtual time each user has one in flight: run it against `fermata serve --sim`"}})
+	case r.Schedule.Streams > 1:
 		found = append(found, conf.Problem{Path: "streams", Text: "is for runs against a server (fermata serve --sim); in virtual time each user has one request in flight"})
 	}
 	if r.timesFromData() {
