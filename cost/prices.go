@@ -282,10 +282,10 @@ func listedWith(names []string, last string) string {
 }
 
 // Only leaves the prices of the models, so that a run file is not a catalogue. A
-// model without a price is kept as one that has none. A short list stays whole: what
-// it has prices for is then told where a model has none.
+// model without a price is kept as one that has none; a short list then stays whole,
+// which tells what there are prices for.
 func (p *Prices) Only(models ...string) {
-	if p.count() <= mostListed {
+	if p.Models == nil {
 		return
 	}
 	kept := map[string]map[string]Entry{}
@@ -305,6 +305,9 @@ func (p *Prices) Only(models ...string) {
 		if e, ok := p.Models[before][after]; ok && !found {
 			keep(before, after, e)
 			found = true
+		}
+		if !found && p.count() <= mostListed {
+			return
 		}
 		if !found {
 			keep("unknown", model, Entry{Unknown: true})

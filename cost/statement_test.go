@@ -279,7 +279,7 @@ func TestCatalogues(t *testing.T) {
 }
 
 // A run file keeps the prices of its models, not the catalogue, but a short list
-// whole; a model without a price is still one without.
+// whole where it lacks one; a model without a price is still one without.
 func TestOnly(t *testing.T) {
 	p, err := Read("c.json", []byte(litellm))
 	if err != nil {

@@ -219,7 +219,7 @@ func TestServerThatLimitsItsRate(t *testing.T) {
 func TestServerSearchGoesOn(t *testing.T) {
 	t.Parallel()
 	d, dir := newDesk(t, 4, 10*time.Millisecond), filepath.Join(t.TempDir(), "run")
-	settings := deskSettings(d, "ttft<=100ms @p90")
+	settings := deskSettings(d, "ttft<=40ms @p90")
 	stop := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
