@@ -12,7 +12,7 @@ import (
 // Rejudged is what the run at the fixed rate of a search says of another objective,
 // o's: fixed has its misses. That holds only near the rate: where the misses put the
 // capacity further away than a search itself would follow them (15 %), or out of the
-// rates that it asked, there is no capacity, and the reason says on which side it
+// rates that it asked, and where nothing missed, there is no capacity, and the reason says on which side it
 // lies. What steered the search knew nothing of this objective and has no say.
 func (o Options) Rejudged(s *State, fixed Fixed) *Result {
 	again := *s
@@ -37,7 +37,7 @@ func (o Options) Rejudged(s *State, fixed Fixed) *Result {
 	for _, b := range s.Steps {
 		low, high = min(low, b.Rate), max(high, b.Rate)
 	}
-	if math.Abs(shift) <= clipHeld && (len(s.Steps) == 0 || low <= c.RPS && c.RPS <= high) {
+	if r.Ending != NeverMissed && math.Abs(shift) <= clipHeld && (len(s.Steps) == 0 || low <= c.RPS && c.RPS <= high) {
 		return r
 	}
 	side := "above"
