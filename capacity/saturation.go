@@ -34,8 +34,12 @@ func ReadSaturation(document []byte) (rps float64, err error) {
 		Schema        string   `json:"schema"`
 		SaturationRPS *float64 `json:"saturation_rps"`
 	}
+	var several []json.RawMessage
+	if err := json.Unmarshal(document, &several); err == nil {
+		return 0, fmt.Errorf("is no capacity result: it holds %d of them; give a file of one, or the rate that it says (saturation_rps)", len(several))
+	}
 	if err := json.Unmarshal(document, &one); err != nil {
-		return 0, fmt.Errorf("is no capacity result: %w", err)
+		return 0, errors.New("is no capacity result: give what `fermata capacity -o json` wrote, or a rate")
 	}
 	switch rps := one.SaturationRPS; {
 	case one.Schema != Schema:

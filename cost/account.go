@@ -227,6 +227,7 @@ func positive(v float64) *float64 {
 // interval writes the interval of the list price: of a capacity its transformed
 // ends, of prices by the token that of the mix. It returns the factors to the
 // ends that belong to a capacity; 1 and 1 where the list price is no capacity's.
+// Of a capacity that is only known to be at least so high there is none: 0 and 0.
 // At a rate that was merely offered an interval would tell the noise of arrivals,
 // so there is none, and none of good tokens: 0 and 0.
 func (a *Account) interval(s *Statement, list Amount, spread spread) (low, high float64) {
@@ -241,7 +242,7 @@ func (a *Account) interval(s *Statement, list Amount, spread spread) (low, high 
 			ends(math.Exp(-half), math.Exp(half))
 		}
 		return 1, 1
-	case s.Capacity == nil || s.Capacity.Low == nil || s.Capacity.High == nil:
+	case s.Capacity == nil || s.Capacity.Low == nil || s.Capacity.High == nil || a.terms.options.Capacity.AtLeast():
 		return 0, 0
 	}
 	low, high = s.Capacity.RPS / *s.Capacity.High, s.Capacity.RPS / *s.Capacity.Low

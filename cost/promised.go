@@ -25,7 +25,7 @@ func (t *Terms) AtCapacity(c Capacity, saturationRPS float64) *AtCapacity {
 		return nil
 	}
 	a := &AtCapacity{Currency: t.currency, PerMillion: per.Figures(), Prices: t.quoted}
-	if c.Low > 0 && c.High > 0 {
+	if c.Low > 0 && c.High > 0 && !c.AtLeast() {
 		low, _ := per.scaled(c.RPS / c.High)
 		high, _ := per.scaled(c.RPS / c.Low)
 		a.Low, a.High = low.Figures(), high.Figures()

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,7 +147,7 @@ func TestRetriesOfARun(t *testing.T) {
 // an hour costs 1.00 a million, from 0.80 (10/12.5) to 1.25 (10/8); busy half the
 // time, twice as much.
 func TestWaterfallByCapacity(t *testing.T) {
-	c, err := ReadCapacity([]byte(`{"schema": "fermata.capacity/1", "objective": "ttft<=2s @99%", "capacity": {"rps": 10, "low": 8, "high": 12.5, "attainment": 0.99, "tokens_per_s": 2000}, "reason": "precise enough"}`))
+	c, err := ReadCapacity([]byte(`{"schema": "fermata.capacity/1", "objective": "ttft<=2s @99%", "capacity": {"rps": 10, "low": 8, "high": 12.5, "attainment": 0.99, "tokens_per_s": 2000}, "reason": "precise enough"}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,6 +310,8 @@ func TestOnly(t *testing.T) {
 func TestBadCapacities(t *testing.T) {
 	for file, want := range map[string]string{
 		`{`:                              "no JSON",
+		`{"schema": 1}`:                  "is not what `fermata capacity -o json` wrote",
+		`[]`:                             "is an empty list",
 		`{"schema": "fermata.result/1"}`: `"fermata.result/1", not fermata.capacity/1`,
 		`{"schema": "fermata.capacity/1", "reason": "fails at any rate"}`:                                        "no capacity",
 		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3}}`:                                               "tokens_per_s",
@@ -316,7 +319,7 @@ func TestBadCapacities(t *testing.T) {
 		`{"schema": "fermata.capacity/1", "capacity": {"rps": 0, "low": 0, "high": 5, "tokens_per_s": 9}}`:       "above 0",
 		`{"schema": "fermata.capacity/1", "capacity": {"rps": 3, "low": -1, "high": 2.75, "tokens_per_s": 900}}`: "which is none",
 	} {
-		if _, err := ReadCapacity([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadCapacity([]byte(file), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -337,5 +340,41 @@ func TestAtCapacity(t *testing.T) {
 	}
 	if gpu.AtCapacity(Capacity{}, 10) != nil || terms(t, `tokens: {input_per_million: "1", output_per_million: "3"}`, Options{}).AtCapacity(c, 10) != nil || (*Terms)(nil).AtCapacity(c, 10) != nil {
 		t.Error("a cost out of nothing")
+	}
+}
+
+// Of several capacities the one is taken whose objective the run has; its caveats
+// come along, and one that is only known to be at least so high has no interval.
+func TestCapacityOfSeveral(t *testing.T) {
+	file := []byte(`[
+ {"schema": "fermata.capacity/1", "objective": "ttft<=2s @p99", "target": "s", "rough": true, "capacity": {"rps": 3, "low": 2, "high": 4, "tokens_per_s": 9}, "warnings": [{"code": "rough"}, {"code": "short"}, {"code": "turned_away"}]},
+ {"schema": "fermata.capacity/1", "objective": "tpot<=25ms", "ending": "never_missed", "client_bound": true, "held": {"drift": {"unsteady": true}}, "capacity": {"rps": 10, "low": 8, "high": 12, "tokens_per_s": 2000}},
+ {"schema": "fermata.capacity/1", "objective": "e2e<=9s"}, {"schema": "fermata.capacity/1", "objective": "e2e<=9s"}]`)
+	is := func(names ...string) func(string) bool {
+		return func(objective string) bool { return slices.Contains(names, objective) }
+	}
+	c, err := ReadCapacity(file, is("ttft<=2s @p99"))
+	if err != nil || c.RPS > 3 || c.Target != "s" || !slices.Equal(c.Caveats, []string{"rough", "short"}) || c.AtLeast() {
+		t.Errorf("%+v %v", c, err)
+	}
+	c, err = ReadCapacity(file, is("tpot<=25ms"))
+	if err != nil || !slices.Equal(c.Caveats, []string{"client_bound", "never_missed", "unsteady"}) || !c.AtLeast() {
+		t.Errorf("%+v %v", c, err)
+	}
+	account := terms(t, `gpu: {count: 1, per_hour: "7.20"}`, Options{Capacity: c}).Account(Judged{InTime: true})
+	for range 100 {
+		account.Add(Answer{Answered: true, Output: 50})
+	}
+	if s := account.Statement(Under{Basis: ByRate}); s.PerMillion != "1.00" || s.PerMillionGood != "1.00" || s.Low+s.High+s.GoodLow+s.GoodHigh != "" {
+		t.Errorf("%+v", s)
+	}
+	for want, wanted := range map[string]func(string) bool{
+		`under "ttft<=2s @p99", "tpot<=25ms", "e2e<=9s", and the run has none`: is("x"),
+		`several objectives of the run, "ttft<=2s @p99", "tpot<=25ms"`:         is("ttft<=2s @p99", "tpot<=25ms"),
+		`holds 2 capacities under "e2e<=9s", of several seeds`:                 is("e2e<=9s"),
+	} {
+		if _, err := ReadCapacity(file, wanted); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }

@@ -34,6 +34,7 @@ func caveats(s *spec.Run, meta *recording.Meta, r *metrics.Result) []metrics.War
 	if w := stale(s, meta); w != nil {
 		all = append(all, *w)
 	}
+	all = append(all, promised(s, r)...)
 	whole := meta.Interrupted == "" && schedule.Planned(meta.WindowWhy)
 	if why := tooFew(s, r.Load.Measured, s.Schedule.Requests, r.Sessions != nil); whole && why != "" {
 		all = append(all, metrics.Warning{

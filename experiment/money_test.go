@@ -57,6 +57,21 @@ func TestCostIsTold(t *testing.T) {
 	if r.Cost == nil || r.Cost.Basis != cost.ByCapacity || r.Cost.PerMillion != "1.00" || r.Cost.Low != "0.80" || r.Cost.High != "1.25" || r.Cost.PerMillionGood != "1.00" || hasWarning(r, "cost_fixed_rate") {
 		t.Errorf("%+v %+v", r.Cost, r.Warnings)
 	}
+	// Its search was under another objective, which says a share of 99 % where none is.
+	if !hasWarning(r, "cost_other_objective") || hasWarning(r, "cost_other_target") || hasWarning(r, "cost_no_interval") {
+		t.Errorf("%+v", r.Warnings)
+	}
+	doubtful := conf.Setting{Path: "judge.capacity", Value: file("d.json", `[{"schema": "fermata.capacity/1", "objective": "tpot<=1s"},
+ {"schema": "fermata.capacity/1", "objective": "ttft<=60s @p50", "target": "http://elsewhere", "rough": true, "client_bound": true, "ending": "never_missed", "held": {"drift": {"unsteady": true}},
+  "capacity": {"rps": 10, "low": 8, "tokens_per_s": 2000}, "warnings": [{"code": "outside"}, {"code": "no_interval"}]}]`)}
+	if r = judge(hours, doubtful); r.Cost == nil || r.Cost.Basis != cost.ByCapacity || r.Cost.Low != "" || r.Cost.High != "" || r.Cost.GoodLow != "" || hasWarning(r, "cost_other_objective") {
+		t.Errorf("%+v %+v", r.Cost, r.Warnings)
+	}
+	for _, code := range []string{"cost_other_target", "cost_rough", "cost_client_bound", "cost_lower_bound", "cost_unsteady", "cost_no_interval", "cost_doubtful"} {
+		if !hasWarning(r, code) {
+			t.Errorf("no %s: %+v", code, r.Warnings)
+		}
+	}
 	catalogue := conf.Setting{Path: "prices", Value: file("models.json", `{"other": {"litellm_provider": "o", "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}}`)}
 	if r := judge(catalogue); r.Cost != nil || !hasWarning(r, "no_price") || hasWarning(r, "old_prices") {
 		t.Errorf("an unknown price: %+v %+v", r.Cost, r.Warnings)

@@ -71,8 +71,7 @@ func OpenServer(ctx context.Context, s *spec.Run, o Options) (*ServerSite, error
 	if site.scale, err = timeScale(s, all); err != nil {
 		return nil, err
 	}
-	address, model := whomAsked(s)
-	site.system = strings.TrimSpace(address + " " + model)
+	site.system = system(s)
 	return site, nil
 }
 

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,13 @@ func (t Term) String() string {
 		return t.Name
 	}
 	return t.Name + "." + t.Stat
+}
+
+// SameObjective says that two objectives ask for the same, in other words maybe.
+func SameObjective(a, b string) bool {
+	x, err := ParseObjective(a)
+	y, wrong := ParseObjective(b)
+	return a == b || err == nil && wrong == nil && x.Share == y.Share && slices.Equal(x.Terms, y.Terms)
 }
 
 // pooled says whether the term is about the gaps of all requests together.

@@ -277,10 +277,15 @@ func (r *Run) reportPrices(doc *conf.Doc) {
 			unread("prices", err)
 		}
 	}
-	if err := r.Judging.Capacity.Load(); err != nil {
+	if err := r.Judging.Capacity.Load(r.promises); err != nil {
 		unread("judge.capacity", err)
 	}
 	doc.Report("judge", r.Judging.Options.Check(&r.Prices))
+}
+
+// promises says that an objective is one of the run's.
+func (r *Run) promises(text string) bool {
+	return slices.ContainsFunc(r.SLO, func(own string) bool { return metrics.SameObjective(own, text) })
 }
 
 func (r *Run) checkPrecision() []conf.Problem {

@@ -36,11 +36,12 @@ func TestSaturationOfACapacity(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	for value, want := range map[string]string{
-		"none.json":                              `judge.saturation: "none.json" is neither a rate in requests a second nor a capacity result that can be read: open none.json`,
-		file(`{"schema": "fermata.result/1"}`):   `has the schema "fermata.result/1", not fermata.capacity/1`,
-		file(`rps: 4`):                           "is no capacity result: ",
-		file(`[]`):                               "is no capacity result: ",
-		file(`{"schema": "fermata.capacity/1"}`): "does not say the saturation (saturation_rps)",
+		"none.json":                            `judge.saturation: "none.json" is neither a rate in requests a second nor a capacity result that can be read: open none.json`,
+		file(`{"schema": "fermata.result/1"}`): `has the schema "fermata.result/1", not fermata.capacity/1`,
+		file(`rps: 4`):                         "is no capacity result: ",
+		file(`[]`):                             "is no capacity result: ",
+		file(`[{"schema": "fermata.capacity/1"}, {}]`):                   "it holds 2 of them; give a file of one",
+		file(`{"schema": "fermata.capacity/1"}`):                         "does not say the saturation (saturation_rps)",
 		file(`{"schema": "fermata.capacity/1", "saturation_rps": 0}`):    "has a saturation_rps of 0, which is no rate above 0",
 		file(`{"schema": "fermata.capacity/1", "saturation_rps": "9"}`):  "is no capacity result: ",
 		file(`{"schema": "fermata.capacity/1", "saturation_rps": -1.5}`): "has a saturation_rps of -1.5",
