@@ -22,14 +22,14 @@ func (o *Options) guards(r *Result, s *State) {
 			r.warn("unrealised", fmt.Sprintf("%.4g requests/s were set, %.4g came of it: the asker could not keep up, and what was found holds for the lower rate", h.Rate, h.Realised), "Ask from a faster machine, or from several.")
 		}
 	}
-	if c := r.Capacity; c != nil && c.Low != nil && c.High != nil && (c.RPS < *c.Low || c.RPS > *c.High) {
-		r.warn("outside", "the rate found lies outside of its interval: the search had not settled when its budget was spent", "Search with a smaller --precision, which takes more requests.")
-	}
 	if r.Saturated {
 		r.warn("saturation_limited", fmt.Sprintf("the rate found is %.2g of saturation or more (%.4g requests/s): saturation limits it more than the objective, and nobody should run there", nearSaturation, s.Probe.RPS), "Promise less than that rate, or more than this objective.")
 	}
 	if p := s.Probe; p != nil && p.Climbed {
 		r.warn("saturation_guessed", fmt.Sprintf("asking for all at once did not show the saturation (%d of %d were answered); doubling the rate until requests failed gave %.4g requests/s", p.Answered, p.Asked, p.RPS), "")
+	}
+	if p := s.Probe; p != nil && p.Guessed {
+		r.warn("saturation_guessed", fmt.Sprintf("%d requests at once still ended together, as those of one batch do, so that the saturation is not known: %.4g requests/s, the average of that batch, is the least it can be", p.Asked, p.RPS), "Search with a smaller --precision, which asks for more at once.")
 	}
 	if s.Turned > 0 {
 		text := fmt.Sprintf("%d of %d requests were turned away for the load (429 or 503), and count as misses", s.Turned, s.Sent)

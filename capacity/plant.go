@@ -12,7 +12,8 @@ import "context"
 type Plant interface {
 	// Burst asks for n requests at once (or as many at a time as the plant can
 	// have) while nothing is under way, and waits until all have ended or the plant
-	// has waited long enough. They are numbered apart and are no Outcomes.
+	// has waited long enough. They are numbered apart and are no Outcomes. A second
+	// burst asks for others; one that nobody pays for asks for none, which is no error.
 	Burst(ctx context.Context, n int) (Burst, error)
 
 	// Send asks for n more requests, Poisson at so many a second: unit-exponential
@@ -70,6 +71,7 @@ type Reading struct {
 // A Burst is what became of requests asked for all at once.
 type Burst struct {
 	Asked  int     // that were sent
+	Began  int64   // ns on the clock of Ends, when they were
 	Ends   []int64 // ns on any one clock, in any order: when those with a whole answer ended
 	Turned int     // that the server turned away: 429 or 503
 	Tokens int64   // of output, of whole answers

@@ -6,24 +6,39 @@ import (
 )
 
 const (
+	mostProbe     = 4 * probeRequests // at once, where fewer fit into one batch
+	mostRough     = 8 * roughProbe
+	wholeBurst    = .9 // share of a burst that must be answered for a larger one to tell more
 	climbRequests = 40 // of each step of a climb
 	climbSteps    = 20
 	turnedMost    = .10 // share that a server may turn away before its limit is what counts
 )
 
-// probe finds the saturation, which scales the search: by a burst and, where that
-// says nothing, by doubling the rate until the server no longer follows.
+// probe finds the saturation, which scales the search: by bursts, each twice the one
+// before until it is several times what the system holds, and, where they say
+// nothing, by doubling the rate until the server no longer follows.
 func (s *search) probe(ctx context.Context) error {
-	b, err := s.plant.Burst(ctx, s.opt.Budget().Probe)
+	b, err := s.burst(ctx, s.opt.Budget().Probe)
 	if err != nil {
 		return err
 	}
-	t := s.state
-	answered := len(b.Ends)
-	t.Sent, t.Answered = t.Sent+int64(b.Asked), t.Answered+int64(answered)
-	t.Failed, t.Turned = t.Failed+int64(b.Asked-answered), t.Turned+int64(b.Turned)
-	p := &Probe{Asked: b.Asked, Answered: answered, Turned: b.Turned}
-	rps, ok := ServedRate(b.Ends)
+	rps, sure := b.Saturation()
+	for n := 2 * s.opt.Budget().Probe; !sure && n <= s.opt.mostProbe() && 2*b.Asked >= n && float64(len(b.Ends)) >= wholeBurst*float64(b.Asked); n *= 2 {
+		if err := s.between(ctx); err != nil {
+			return err
+		}
+		more, err := s.burst(ctx, n)
+		if err != nil {
+			return err
+		}
+		if more.Asked == 0 {
+			break // nobody pays for it
+		}
+		b = more
+		rps, sure = b.Saturation()
+	}
+	ok := rps > 0
+	p := &Probe{Asked: b.Asked, Answered: len(b.Ends), Turned: b.Turned, Guessed: ok && !sure}
 	if ok && float64(b.Turned) > turnedMost*float64(b.Asked) {
 		// Who lets a few in at once and turns all others away answers those few as
 		// fast as it likes: that is no rate it can keep up.
@@ -32,14 +47,40 @@ func (s *search) probe(ctx context.Context) error {
 		}
 	}
 	if !ok {
-		p.Climbed = true
+		p.Climbed, p.Guessed = true, false
 		if rps, err = s.climb(ctx); err != nil {
 			return err
 		}
 	}
 	p.RPS = rps
-	t.Probe = p
+	s.state.Probe = p
 	return s.between(ctx)
+}
+
+// burst asks for n at once, and counts.
+func (s *search) burst(ctx context.Context, n int) (Burst, error) {
+	b, err := s.plant.Burst(ctx, n)
+	t, asked, answered := s.state, int64(b.Asked), int64(len(b.Ends))
+	t.Sent, t.Answered = t.Sent+asked, t.Answered+answered
+	t.Failed, t.Turned = t.Failed+asked-answered, t.Turned+int64(b.Turned)
+	return b, err
+}
+
+// mostProbe is how many a burst may ask for, where fewer fit into one batch.
+func (o *Options) mostProbe() int {
+	if o.Rough() {
+		return mostRough
+	}
+	return mostProbe
+}
+
+// MostProbe is how many requests the bursts may ask for in all: each is twice the one
+// before, and a budget has the first alone. o is filled in.
+func (o *Options) MostProbe() (n int) {
+	for one := o.Budget().Probe; one > 0 && one <= o.mostProbe(); one *= 2 {
+		n += one
+	}
+	return n
 }
 
 // follows says whether no more than half of a block is turned away at a rate.

@@ -29,6 +29,7 @@ func (o Options) Rejudged(s *State, fixed Fixed) *Result {
 	q := (k + tau.V*o.Allowed) / (n + tau.V)
 	shift := (logit(q) - logit(o.Allowed)) / o.slope(load)
 	c.RPS = math.Exp(fixed.LnRPS - shift)
+	c.widen(1, 1)
 	r.Warnings = slices.DeleteFunc(r.Warnings, func(w metrics.Warning) bool { return w.Code == "outside" }) // was about the search
 	if c.TokensPerS != nil {
 		*c.TokensPerS = float64(fixed.Tokens) / float64(max(1, fixed.Sent)) * c.RPS

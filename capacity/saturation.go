@@ -27,6 +27,33 @@ func ServedRate(ends []int64) (rps float64, ok bool) {
 	return float64(to-from) * 1e9 / float64(ends[to]-ends[from]), true
 }
 
+// mostOver is how far the rate of ServedRate may lie above the average since the
+// burst began. A system that holds h requests and serves mu a second ends the first
+// of n after about h/mu, so that the ratio is 1 + h/(.85·n): a burst of four times
+// what the system holds is under it.
+const mostOver = 1.3
+
+// Saturation is the rate at which a burst was served, in requests/s. It is sure where
+// the burst was several times what the system holds. What fits into one batch ends
+// together and says little: rps is then the average until 85 in 100 had ended, which
+// is no more than the saturation. 0 where fewer than FewestAnswers came.
+func (b *Burst) Saturation() (rps float64, sure bool) {
+	if len(b.Ends) < FewestAnswers {
+		return 0, false
+	}
+	rps, ok := ServedRate(b.Ends) // sorts
+	to := len(b.Ends) * 85 / 100
+	took := float64(b.Ends[to]-b.Began) / 1e9
+	if took <= 0 {
+		return 0, false
+	}
+	average := float64(to+1) / took
+	if ok && rps <= mostOver*average {
+		return rps, true
+	}
+	return average, false
+}
+
 // ReadSaturation is the saturation_rps of a Result as `fermata capacity -o json`
 // wrote it. The error says what is wrong with the document, as "has …" or "is …".
 func ReadSaturation(document []byte) (rps float64, err error) {

@@ -58,9 +58,10 @@ func (s *State) Over() bool {
 // A Probe is what a burst, or a climb where that told nothing, said of saturation.
 type Probe struct {
 	RPS      float64 `json:"rps,omitempty"` // 0 where nothing is known
-	Asked    int     `json:"asked"`
+	Asked    int     `json:"asked"`         // by the last burst
 	Answered int     `json:"answered"`
 	Turned   int     `json:"turned,omitempty"`
+	Guessed  bool    `json:"guessed,omitempty"` // even the largest burst fitted into one batch: RPS is its average, and the saturation may be higher
 	Climbed  bool    `json:"climbed,omitempty"` // the rate was doubled until requests failed
 }
 

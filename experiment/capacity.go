@@ -169,7 +169,7 @@ func (o *CapacityOptions) announce(plans []CapacityPlan, clock string) {
 		o.Say("budget: up to %s requests in trials of %s, each from an empty system", term.Count(int64(total)), term.Count(int64(first.TrialRequests)))
 		return
 	}
-	text := fmt.Sprintf("%s at once for the saturation, %s that steer the rate, %s at the rate found, %s of warm-up", term.Count(int64(b.Probe)), term.Count(int64(b.Search)), term.Count(int64(b.Fixed)), term.Count(int64(b.Warmup)))
+	text := fmt.Sprintf("%s at once for the saturation (as many as %s in larger bursts where those fit into one batch), %s that steer the rate, %s at the rate found, %s of warm-up", term.Count(int64(b.Probe)), term.Count(int64(first.MostProbe())), term.Count(int64(b.Search)), term.Count(int64(b.Fixed)), term.Count(int64(b.Warmup)))
 	if len(plans) > 1 {
 		o.Say("budget: %s requests in %d searches, of which the first takes %s: %s", term.Count(int64(total)), len(plans), term.Count(int64(b.Total)), text)
 	} else {
@@ -207,8 +207,9 @@ func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *Capa
 	q.Options.Progress = func(s *capacity.State) {
 		if s.Probe != nil && !told && q.Options.Method == capacity.HTRM {
 			told = true
-			minutes := float64(q.Options.Budget().Total) / s.Probe.RPS / 60
-			o.Say("%s: saturated at %.4g requests/s; the search takes about %s", q.Objective.Text, s.Probe.RPS, minutesText(minutes, site.Time()))
+			b := q.Options.Budget()
+			minutes := float64(b.Total-b.Probe) / s.Probe.RPS / 60
+			o.Say("%s: saturated at %.4g requests/s by %s at once; the search takes %s at that rate, and twice as long where the objective holds at half of it", q.Objective.Text, s.Probe.RPS, term.Count(int64(s.Probe.Asked)), minutesText(minutes, site.Time()))
 		}
 		if o.Progress != nil {
 			o.Progress(q.Objective.Text, s, q.Options.Budget())

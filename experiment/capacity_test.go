@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fermata/capacity"
+	"fermata/internal/conf"
 	"fermata/metrics"
 	"fermata/spec"
 )
@@ -214,5 +215,35 @@ func TestCapacityGoesOn(t *testing.T) {
 	}
 	if _, err := Capacity(context.Background(), SimulatedSite(s), o); err == nil || !strings.Contains(err.Error(), "state") {
 		t.Errorf("a broken state: %v", err)
+	}
+}
+
+// The three searches that a burst of one batch led astray: this system takes 256 at
+// once, and 1,200 at once show that it serves 39 and 50 requests a second.
+func TestRoughSearchKnowsSaturation(t *testing.T) {
+	for _, c := range []struct {
+		file, slo string
+		mu, most  float64 // most is above what longer runs hold
+	}{
+		{"../examples/systems/llama3-8b-1xh100-stall-free.yaml", "ttft<=2s @p90", 39.02, 41},
+		{"../examples/tune/tuned-llama3-8b.yaml", "ttft<=1s @p99", 49.98, 51},
+		{"../examples/tune/tuned-llama3-8b.yaml", "error<=1%", 49.98, 51},
+	} {
+		data, err := os.ReadFile(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := spec.ReadSteeredSim(c.file, data, []conf.Setting{{Path: "slo", Value: "[\"" + c.slo + "\"]"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := Capacity(t.Context(), SimulatedSite(one), CapacityOptions{Search: capacity.Options{Precision: .25}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := all[0]
+		if math.Abs(math.Log(*r.SaturationRPS/c.mu)) > .10 || r.Capacity == nil || r.Capacity.RPS > c.most {
+			t.Errorf("%s of %s: saturated at %.4g, %+v", c.slo, c.file, *r.SaturationRPS, r.Capacity)
+		}
 	}
 }

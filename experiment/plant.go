@@ -34,12 +34,14 @@ var errPlantOver = errors.New("nothing more can be asked")
 // its last, for a search to steer. It implements capacity.Plant. Requests that end are
 // judged by a goroutine of its own, off the timed path.
 type serverPlant struct {
-	ctx   context.Context // of the load: its end cuts answers
-	run   *session
-	helm  *schedule.Helm
-	met   *metrics.Predicate
-	scale float64
-	clock wire.Clock
+	ctx  context.Context // of the load: its end cuts answers
+	run  *session
+	helm *schedule.Helm
+	met  *metrics.Predicate
+	// bursts is how many requests those before the load asked for.
+	bursts int64
+	scale  float64
+	clock  wire.Clock
 
 	began  chan struct{} // closed at time zero
 	over   chan struct{} // closed when the load has returned; then end and err stand
@@ -117,19 +119,22 @@ func (p *serverPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) 
 	t := p.run.all[0]
 	rate, unpriced := rateOf(p.run.spec, t.name, t.options.Model)
 	if unpriced == nil {
-		if err := p.affords(n, rate); err != nil {
+		if err := p.affords(n, rate); err != nil && p.bursts > 0 {
+			return capacity.Burst{}, nil
+		} else if err != nil {
 			return capacity.Burst{}, err
 		}
 	}
-	answers, err := t.burst(ctx, n, users, burstWait)
+	answers, err := t.burst(ctx, p.bursts, n, users, burstWait)
+	p.bursts += int64(len(answers))
 	if ctx.Err() != nil {
 		return capacity.Burst{}, ctx.Err()
 	}
-	b := capacity.Burst{Asked: len(answers), Ends: wholeEnds(answers)}
+	b := capacity.Burst{Asked: len(answers), Began: p.simulated(firstSent(answers)), Ends: wholeEnds(answers)}
 	for i := range b.Ends {
 		b.Ends[i] = p.simulated(b.Ends[i])
 	}
-	if rps, ok := capacity.ServedRate(b.Ends); ok {
+	if rps, _ := b.Saturation(); rps > 0 {
 		j := &p.run.spec.Judging
 		j.Saturation, p.run.spec.Load.ProbeSaturation = rps, true // for the intervals of its result
 	}
@@ -159,9 +164,9 @@ func (p *serverPlant) affords(n int, rate cost.Rate) error {
 	if err != nil {
 		return err
 	}
-	var worst cost.Amount
+	worst := p.run.spent
 	for i := range int64(n) {
-		if q, ok := p.run.prompts.At(burstFrom+i, 0, 0); ok {
+		if q, ok := p.run.prompts.At(burstFrom+p.bursts+i, 0, 0); ok {
 			worst = worst.Plus(rate.Of(int64(q.PromptTokens), int64(q.OutputTokens)))
 		}
 	}

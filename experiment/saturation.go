@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 		case <-halted:
 		}
 	}()
-	answers, err := t.burst(ctx, burstRequests, users, burstTime)
+	answers, err := t.burst(ctx, 0, burstRequests, users, burstTime)
 	select {
 	case <-stop:
 		return ErrInterrupted
@@ -72,8 +73,9 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 }
 
 // burst asks n times with so many users who never think, and gives what became of
-// those that were sent. What has not ended by the limit is cut.
-func (t *target) burst(ctx context.Context, n, users int, limit time.Duration) ([]recording.Trace, error) {
+// those that were sent. Bursts before asked for the first so many. What has not ended
+// by the limit is cut.
+func (t *target) burst(ctx context.Context, before int64, n, users int, limit time.Duration) ([]recording.Trace, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	d, err := t.dialect()
@@ -89,7 +91,7 @@ func (t *target) burst(ctx context.Context, n, users int, limit time.Duration) (
 	}
 	requests := make([]workload.Request, 0, n)
 	for i := range int64(n) {
-		q, ok := t.prompts.At(burstFrom+i, 0, 0)
+		q, ok := t.prompts.At(burstFrom+before+i, 0, 0)
 		if !ok {
 			break // a data set that is played once; Err tells of one that cannot be read
 		}
@@ -110,6 +112,15 @@ func (t *target) burst(ctx context.Context, n, users int, limit time.Duration) (
 	}
 	all.Wait()
 	return slices.DeleteFunc(traces, func(t recording.Trace) bool { return t.Outcome == "" }), errors.Join(errs...)
+}
+
+// firstSent is when the first of them was sent, of those that were.
+func firstSent(traces []recording.Trace) int64 {
+	first := int64(math.MaxInt64)
+	for i := range traces {
+		first = min(first, traces[i].Sent.Or(traces[i].Due))
+	}
+	return first
 }
 
 // wholeEnds are when those with a whole answer ended.

@@ -30,6 +30,7 @@ type virtualPlant struct {
 	told        int
 	known       []capacity.Outcome
 	burst       *capacity.Burst // under way
+	bursts      int64           // requests of all of them
 	failure     error
 }
 
@@ -139,12 +140,13 @@ func (p *virtualPlant) Send(ctx context.Context, n int, rate float64) error {
 
 // Burst implements capacity.Plant.
 func (p *virtualPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) {
-	p.burst = &capacity.Burst{Asked: n}
+	p.burst = &capacity.Burst{Asked: n, Began: p.at}
 	defer func() { p.burst = nil }()
-	for i := range int64(n) {
-		if err := p.submit(burstFrom+i, p.at); err != nil {
+	for range n {
+		if err := p.submit(burstFrom+p.bursts, p.at); err != nil {
 			return capacity.Burst{}, err
 		}
+		p.bursts++
 	}
 	err := p.Drain(ctx)
 	return *p.burst, err

@@ -169,6 +169,8 @@ func probeText(p *capacity.Probe) string {
 		return ""
 	case p.Climbed:
 		return ", by doubling the rate"
+	case p.Guessed:
+		return fmt.Sprintf(" or more, the average of %s at once", term.Count(int64(p.Asked)))
 	}
 	return fmt.Sprintf(", by %s at once", term.Count(int64(p.Asked)))
 }
