@@ -316,8 +316,7 @@ func (r *run) close(f *flight) {
 // count counts a request by its last try.
 func (r *run) count(f *flight) {
 	t := &f.trace
-	stopped := t.Outcome == recording.TruncatedByUs || t.Outcome == recording.NotSent && !t.NoRoom()
-	finished, failed := r.tally.close(t.Outcome != recording.OK && !stopped)
+	finished, failed := r.tally.close(t.Outcome != recording.OK && !t.Stopped())
 	if finished >= fewest && float64(failed) > r.maxFailed*float64(finished) {
 		r.failed.Store(true)
 		r.stopSending(TooManyFailed)

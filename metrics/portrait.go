@@ -48,6 +48,7 @@ type Life struct {
 	Phase   recording.Phase
 	Outcome string
 	Good    bool
+	Stopped bool // given up by this side as the run ended; see recording.Trace.Stopped
 
 	Due       int64
 	Sent      recording.Maybe[int64]
@@ -92,8 +93,11 @@ type GapIndex struct {
 
 // A Slot is a stretch of the run: what became of requests of every phase in it.
 type Slot struct {
-	Due, Sent, Finished, Failed, Tokens int64
-	InFlight                            int64 // at its end
+	Due, Sent, Tokens int64
+	Finished, Failed  int64 // ended by the server, well or not; those that failed
+	Stopped           int64 // given up by this side, which are in neither
+	InFlight          int64 // at its end
+	InFlightMost      int64 // at once within it
 }
 
 const (
@@ -329,7 +333,7 @@ func arrivalTimes(t *recording.Trace) []int64 {
 func (p *painter) life(a *answer) Life {
 	t := a.t
 	l := Life{
-		Index: t.Index, Phase: t.Phase, Outcome: a.outcome, Good: a.good,
+		Index: t.Index, Phase: t.Phase, Outcome: a.outcome, Good: a.good, Stopped: !a.good && t.Stopped(),
 		Due: t.Due, Sent: t.Sent, End: t.End, Prompt: t.Prompt.Used, Output: a.used,
 		Silence: known(a.longestGap()),
 	}
@@ -413,7 +417,8 @@ func (p *painter) portrait() *Portrait {
 	for i, gap := range p.opt.TargetGapsNs {
 		out.Misses = append(out.Misses, MissCurve{gap, p.misses[i].curve(p.misses[i].n)})
 	}
-	out.Slots, out.SlotNs = p.slots.finish(), p.slots.width
+	out.Slots = p.slots.finish()
+	out.SlotNs = p.slots.width
 	return out
 }
 

@@ -122,8 +122,9 @@ func TestStallSpans(t *testing.T) {
 // Slots by hand, and the same counts however often they were merged.
 func TestSlots(t *testing.T) {
 	s := slots{width: 10}
+	outcome := recording.OK
 	put := func(due, sent, end int64, good bool, gaps ...int64) {
-		tr := recording.Trace{Due: due, Sent: recording.Some(sent), End: recording.Some(end), Outcome: recording.OK}
+		tr := recording.Trace{Due: due, Sent: recording.Some(sent), End: recording.Some(end), Outcome: outcome}
 		for _, g := range gaps {
 			tr.DeltaNs, tr.Tokens = append(tr.DeltaNs, g), append(tr.Tokens, 1)
 		}
@@ -133,13 +134,61 @@ func TestSlots(t *testing.T) {
 	put(12, 13, 14, false)
 	put(25, 31, 39, true, 10)
 	got := slices.Clone(s.finish())
-	want := []Slot{{Due: 1, Sent: 1, Tokens: 1, InFlight: 1}, {Due: 1, Sent: 1, Finished: 1, Failed: 1, InFlight: 1}, {Due: 1, Tokens: 1, InFlight: 1}, {Sent: 1, Finished: 2, Tokens: 2, InFlight: 0}}
+	want := []Slot{
+		{Due: 1, Sent: 1, Tokens: 1, InFlight: 1, InFlightMost: 1},
+		{Due: 1, Sent: 1, Finished: 1, Failed: 1, InFlight: 1, InFlightMost: 2},
+		{Due: 1, Tokens: 1, InFlight: 1, InFlightMost: 1},
+		{Sent: 1, Finished: 2, Tokens: 2, InFlight: 0, InFlightMost: 2},
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	put(10*mostSlots, 10*mostSlots, 10*mostSlots+5, true)
 	if s.width != 20 || s.list[0].Due != 2 || s.list[1].Finished != 2 || len(s.list) > mostSlots {
 		t.Errorf("merged: width %d, %+v", s.width, s.list[:2])
+	}
+	if a, b := s.list[0].InFlightMost, s.list[1].InFlightMost; a != 2 || b != 2 {
+		t.Errorf("merged: at most %d and %d under way, want 2 and 2", a, b)
+	}
+	outcome = recording.TruncatedByUs
+	put(10*mostSlots, 10*mostSlots+1, 10*mostSlots+5, false, 1)
+	last := s.finish()[mostSlots/2]
+	if want := (Slot{Due: 2, Sent: 2, Finished: 1, Stopped: 1, Tokens: 1, InFlightMost: 2}); last != want {
+		t.Errorf("with a request that was given up: %+v, want %+v", last, want)
+	}
+}
+
+// The most requests under way in a slot are those of a count at every moment, for
+// requests that come and go within a slot too, and however often slots were merged.
+func TestSlotsKeepPeaks(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	s := slots{width: 4}
+	const end = 4 * mostSlots * 3
+	under := make([]int64, end+100)
+	for due := range int64(end) {
+		if r.IntN(40) > 0 {
+			continue
+		}
+		for range 1 + r.IntN(10) {
+			sent := due + r.Int64N(5)
+			ends := sent + 1 + r.Int64N(3)*r.Int64N(25)
+			tr := recording.Trace{Due: due, Sent: recording.Some(sent), End: recording.Some(ends), Outcome: recording.OK}
+			s.see(&answer{t: &tr, good: true, first: -1})
+			for at := sent; at < ends; at++ {
+				under[at]++
+			}
+		}
+	}
+	list := s.finish()
+	if s.width != 16 {
+		t.Fatalf("slots of %d, want 16", s.width)
+	}
+	for i, slot := range list {
+		from := int64(i) * s.width
+		// Who ends just where a slot begins is still under way at the end of the one before.
+		if want := slices.Max(under[max(from-1, 0) : from+s.width]); slot.InFlightMost != want {
+			t.Errorf("slot %d: at most %d under way, want %d", i, slot.InFlightMost, want)
+		}
 	}
 }
 

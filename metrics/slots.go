@@ -7,10 +7,13 @@ import "fermata/recording"
 type slots struct {
 	width int64 // ns
 	list  []Slot
+	sends heap // not yet passed, each with its end
+	ends  heap // of the requests that are under way
 }
 
 func (s *slots) see(a *answer) {
 	t := a.t
+	s.pass(t.Due)
 	s.at(t.Due).Due++
 	if t.Sent.OK && t.Outcome != recording.NotSent {
 		s.at(t.Sent.V).Sent++
@@ -18,9 +21,15 @@ func (s *slots) see(a *answer) {
 		if !end.OK && a.first >= 0 {
 			end = recording.Some(t.Due + a.times[len(a.times)-1])
 		}
+		s.sends.push(stay{t.Sent.V, end.Or(never)})
 		if end.OK {
-			slot := s.at(end.V)
-			if slot.Finished++; !a.good {
+			switch slot := s.at(end.V); {
+			case a.good:
+				slot.Finished++
+			case t.Stopped():
+				slot.Stopped++
+			default:
+				slot.Finished++
 				slot.Failed++
 			}
 		}
@@ -31,6 +40,21 @@ func (s *slots) see(a *answer) {
 		if k := t.Tokens[i]; k > 0 {
 			s.at(at).Tokens += int64(k)
 		}
+	}
+}
+
+// pass goes over the sends before a time: after one there may be more under way than
+// there were before in its slot. Traces come in order of due time, and none is sent
+// before it is due.
+func (s *slots) pass(until int64) {
+	for len(s.sends) > 0 && s.sends[0].at < until {
+		send := s.sends.pop()
+		for len(s.ends) > 0 && s.ends[0].at <= send.at {
+			s.ends.pop()
+		}
+		s.ends.push(stay{at: send.end})
+		slot := s.at(send.at)
+		slot.InFlightMost = max(slot.InFlightMost, int64(len(s.ends)))
 	}
 }
 
@@ -57,7 +81,9 @@ func (s *slots) double() {
 			one.Sent += two.Sent
 			one.Finished += two.Finished
 			one.Failed += two.Failed
+			one.Stopped += two.Stopped
 			one.Tokens += two.Tokens
+			one.InFlightMost = max(one.InFlightMost, two.InFlightMost)
 		}
 		s.list[i] = one
 	}
@@ -66,10 +92,13 @@ func (s *slots) double() {
 
 // finish fills in how many requests were under way.
 func (s *slots) finish() []Slot {
+	s.pass(never)
 	var under int64
 	for i := range s.list {
-		under += s.list[i].Sent - s.list[i].Finished
-		s.list[i].InFlight = under
+		slot := &s.list[i]
+		slot.InFlightMost = max(slot.InFlightMost, under)
+		under += slot.Sent - slot.Finished - slot.Stopped
+		slot.InFlight = under
 	}
 	return s.list
 }

@@ -199,6 +199,12 @@ const (
 // file descriptor, port or memory), so that it never left; Error says what it was.
 func (t *Trace) NoRoom() bool { return t.Outcome == NotSent && t.FailedAt == AtConnect }
 
+// Stopped says that the request was given up because the run was at its end or was
+// stopped, whatever the server would have done.
+func (t *Trace) Stopped() bool {
+	return t.Outcome == TruncatedByUs || t.Outcome == NotSent && !t.NoRoom()
+}
+
 // FirstToken is the index of the first arrival that brought a token, or -1.
 func (t *Trace) FirstToken() int {
 	for i, k := range t.Tokens {

@@ -9,11 +9,13 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"fermata/compare"
 	"fermata/deadline"
+	"fermata/internal/chart"
 	"fermata/metrics"
 	"fermata/recording"
 )
@@ -233,6 +235,112 @@ func TestHTMLOfOddRuns(t *testing.T) {
 		if !strings.Contains(text, "</html>") || strings.Contains(text, "NaN") || strings.Contains(text, "Inf ") || strings.Contains(text, "%!") {
 			t.Errorf("%s: the page is broken", name)
 		}
+	}
+}
+
+// onPage is a page's picture of that ID.
+func onPage(t *testing.T, id string, runs ...Portrayed) *picture {
+	t.Helper()
+	h, err := newHTMLPage(runs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range h.Sections {
+		for i := range s.Pictures {
+			if s.Pictures[i].ID == id {
+				return &s.Pictures[i]
+			}
+		}
+	}
+	t.Fatalf("there is no picture %s", id)
+	return nil
+}
+
+// A request that was given up as the run ended is a class of its own: neither failed
+// nor finished.
+func TestHTMLTellsWhatWasCut(t *testing.T) {
+	src, meta := made{name: "cut", requests: 40, tokens: 6, rate: 4, fail: true}.source()
+	for i := range src[30:] {
+		one := &src[30+i]
+		one.Outcome, one.DeltaNs, one.Tokens, one.Read, one.StampErrorNs = recording.TruncatedByUs, one.DeltaNs[:3], one.Tokens[:3], one.Read[:3], one.StampErrorNs[:3]
+	}
+	r, err := metrics.Evaluate(src, meta, nil, metrics.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	portrait, err := metrics.Portray(src, meta, r, metrics.Options{}, metrics.PortraitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := Portrayed{Result: r, Portrait: portrait}
+	raster := onPage(t, "raster-0", run)
+	if !strings.HasSuffix(raster.Name, ", 1 failed, 10 cut by us at the end") {
+		t.Error(raster.Name)
+	}
+	for _, key := range []legendKey{{"failed", "failed"}, {"cut", "cut by us at the end"}} {
+		if !slices.Contains(raster.Legend, key) {
+			t.Errorf("no %v in %v", key, raster.Legend)
+		}
+	}
+	load := onPage(t, "load-0", run)
+	total, rows := map[string]float64{}, map[string]int{}
+	for _, row := range load.rows {
+		total[row.cells[0]] += row.y
+		rows[row.cells[0]]++
+	}
+	for rate, want := range map[string]float64{"achieved": 1, "finished": .75, "failed": 1. / 40, "cut by us": .25} {
+		if got := total[rate] / total["offered"]; math.Abs(got-want) > 1e-9 || rows[rate] != rows["offered"] {
+			t.Errorf("%s: %v of the offered requests in %d rows, want %v", rate, got, rows[rate], want)
+		}
+	}
+	if n := len(load.Legend); n != 5 || load.Legend[4].Text != "cut by us at the end" {
+		t.Errorf("legend %v", load.Legend)
+	}
+}
+
+// Requests that come and go within a stretch are drawn as the most that were under
+// way at once.
+func TestHTMLKeepsPeaks(t *testing.T) {
+	run := made{name: "spikes", requests: 200, tokens: 3, rate: 2}.portrayed(t)
+	most := 0.0
+	for _, row := range onPage(t, "in-flight", run).rows {
+		most = max(most, row.y)
+	}
+	if want := float64(run.Result.Load.InFlightMax); math.Abs(most-want) > 0 {
+		t.Errorf("at most %v under way in the picture, %v in the result", most, want)
+	}
+}
+
+// A part of the time to first token has the same name in the page as in the tables,
+// and a colour that no other mark of it has.
+func TestHTMLNamesParts(t *testing.T) {
+	parts := &metrics.TTFTParts{Source: estimated, N: 2, MeanNs: 30e6, Parts: []metrics.TTFTPart{{Part: "network", MeanNs: 10e6}, {Part: "scheduling_delay", MeanNs: 20e6}}}
+	run := made{name: "x", requests: 20, tokens: 3, rate: 2}.portrayed(t)
+	run.Result.TTFTParts = parts
+	for _, source := range []string{estimated, "server"} {
+		parts.Source = source
+		table, page := stacked(parts).table.rows, onPage(t, "ttft-parts", run).rows
+		for i := range parts.Parts {
+			if a, b := table[i][0].text, page[i].cells[1]; a != b {
+				t.Errorf("%s: the table says %q, the page %q", source, a, b)
+			}
+		}
+	}
+	marks, keys := newRows(3).marks()
+	if len(marks) != 0 || len(keys) != 0 {
+		t.Error("marks of no request")
+	}
+	r := newRows(3)
+	for _, s := range []*chart.Spans{&r.wait, &r.queue, &r.prefill, &r.decode, &r.stall} {
+		span(s, 0, 1, 2)
+	}
+	seen := map[string]string{}
+	_, keys = r.marks()
+	for _, key := range keys {
+		if other, ok := seen[key.Class]; ok {
+			t.Errorf("%q and %q look the same", key.Text, other)
+		}
+		seen[key.Class] = key.Text
 	}
 }
 

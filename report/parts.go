@@ -11,6 +11,15 @@ import (
 // partLabels are the parts of a time to first token as people read them.
 var partLabels = map[string]string{"lateness": "lateness", "network": "network", "scheduling_delay": "sched. delay", "prefill": "prefill"}
 
+// partLabel is that of one of p's parts: what a curve takes for the network holds all
+// that does not grow with the prompt.
+func partLabel(p *metrics.TTFTParts, part string) string {
+	if p.Source == estimated && part == "network" {
+		return partLabels[part] + " and overhead"
+	}
+	return partLabels[part]
+}
+
 // partWidth is how many cells a whole time to first token takes.
 const partWidth = 32
 
@@ -35,11 +44,7 @@ func stacked(p *metrics.TTFTParts) block {
 	t.columns = append(t.columns, column{head: "", name: "stack", left: true, drop: 1})
 	before := int64(0)
 	for _, part := range p.Parts {
-		label := partLabels[part.Part]
-		if p.Source == estimated && part.Part == "network" {
-			label += " and overhead"
-		}
-		cells := []cell{text(label), text(term.Duration(float64(part.MeanNs))), text(term.Percent(shareOf(part.MeanNs, p.MeanNs)))}
+		cells := []cell{text(partLabel(p, part.Part)), text(term.Duration(float64(part.MeanNs))), text(term.Percent(shareOf(part.MeanNs, p.MeanNs)))}
 		if banded {
 			cells = append(cells, cell{text: bandText(part.LowNs, part.HighNs), tone: term.Faint})
 		}

@@ -66,7 +66,7 @@ func (h *htmlPage) distributionSection() section {
 
 // partClasses are the colours of the parts of a time to first token, those of the
 // rows of requests where they are the same.
-var partClasses = map[string]string{"lateness": "s7", "network": "s6", "scheduling_delay": "wait", "prefill": "prefill"}
+var partClasses = map[string]string{"lateness": "s7", "network": "s6", "scheduling_delay": "queue", "prefill": "prefill"}
 
 // parts are what the mean time to first token consists of, stacked.
 func (h *htmlPage) parts() *picture {
@@ -86,7 +86,7 @@ func (h *htmlPage) parts() *picture {
 		before := 0.0
 		for _, part := range all.Parts {
 			mean := float64(part.MeanNs)
-			label, class := partLabels[part.Part], partClasses[part.Part]
+			label, class := partLabel(all, part.Part), partClasses[part.Part]
 			if top := before + max(mean, 0); top > before {
 				plot.Marks = append(plot.Marks, chart.Bar{Class: class, From: float64(i) - 0.3, To: float64(i) + 0.3, Y0: before, Y1: top})
 			}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"fermata/internal/chart"
 	"fermata/internal/term"
@@ -38,8 +39,9 @@ func coarser(slots []metrics.Slot, times int) []metrics.Slot {
 		one.Sent += s.Sent
 		one.Finished += s.Finished
 		one.Failed += s.Failed
+		one.Stopped += s.Stopped
 		one.Tokens += s.Tokens
-		one.InFlight = s.InFlight
+		one.InFlight, one.InFlightMost = s.InFlight, max(one.InFlightMost, s.InFlightMost)
 	}
 	return all
 }
@@ -61,19 +63,20 @@ func (h *htmlPage) ratesOverTime(i int) *picture {
 		ID: fmt.Sprintf("load-%d", i), Title: title, Hover: "x", Wide: true,
 		Lead:    fmt.Sprintf("Requests a second of every phase, in stretches of %s.", term.Bound(int64(width))),
 		columns: []string{"rate", "from (s)", "requests/s", "output tokens/s"},
-		Legend:  []legendKey{{"s0", "offered: due"}, {"s2", "achieved: sent"}, {"s1", "finished"}, {"s7", "failed"}},
 	}
 	plot := chart.Plot{Height: 240, X: sinceStart(width * float64(len(slots))), Y: chart.Axis{Label: "requests/s", Min: 0, Format: numberTick}}
 	plot.Marks = append(plot.Marks, phases(h.runs[i].Result, plot.X.Max)...)
 	most := 0.0
 	for k, rate := range []struct {
-		class, name string
-		of          func(metrics.Slot) int64
+		class, name, key string
+		maybe            bool // drawn only where there are any
+		of               func(metrics.Slot) int64
 	}{
-		{"s0", "offered", func(s metrics.Slot) int64 { return s.Due }},
-		{"s2", "achieved", func(s metrics.Slot) int64 { return s.Sent }},
-		{"s1", "finished", func(s metrics.Slot) int64 { return s.Finished }},
-		{"s7", "failed", func(s metrics.Slot) int64 { return s.Failed }},
+		{"s0", "offered", "offered: due", false, func(s metrics.Slot) int64 { return s.Due }},
+		{"s2", "achieved", "achieved: sent", false, func(s metrics.Slot) int64 { return s.Sent }},
+		{"s1", "finished", "finished", false, func(s metrics.Slot) int64 { return s.Finished }},
+		{"s7", "failed", "failed", true, func(s metrics.Slot) int64 { return s.Failed }},
+		{"s6", "cut by us", cutByUs, true, func(s metrics.Slot) int64 { return s.Stopped }},
 	} {
 		line := chart.Line{Class: rate.class}
 		sum := int64(0)
@@ -85,10 +88,11 @@ func (h *htmlPage) ratesOverTime(i int) *picture {
 			most = max(most, v)
 			p.row(k, x, v, rate.name, inS(width*float64(j)), plainNumber(v), plainNumber(float64(s.Tokens)*1e9/width))
 		}
-		if rate.name == "failed" && sum == 0 {
-			p.rows, p.Legend = p.rows[:len(p.rows)-len(slots)], p.Legend[:3]
+		if rate.maybe && sum == 0 {
+			p.rows = p.rows[:len(p.rows)-len(slots)]
 			continue
 		}
+		p.Legend = append(p.Legend, legendKey{rate.class, rate.key})
 		plot.Marks = append(plot.Marks, line)
 	}
 	plot.Y.Max = chart.Ceil(most)
@@ -118,8 +122,8 @@ func phases(r *metrics.Result, end float64) []chart.Mark {
 func (h *htmlPage) inFlight() *picture {
 	p := &picture{
 		ID: "in-flight", Title: "Requests under way", Hover: "x", Wide: true,
-		Lead:    "Sent and not ended. Where it keeps growing there is no steady state, and latencies depend on how long the run was.",
-		columns: []string{"run", "at (s)", "under way"},
+		Lead:    "Sent and not ended: the most at once in each stretch of " + h.stretches() + ". Where it keeps growing there is no steady state, and latencies depend on how long the run was.",
+		columns: []string{"run", "from (s)", "most at once", "at its end"},
 	}
 	plot := chart.Plot{Height: 200, X: sinceStart(0), Y: chart.Axis{Label: "requests", Min: 0, Format: countTick}}
 	var most float64
@@ -130,10 +134,15 @@ func (h *htmlPage) inFlight() *picture {
 		}
 		line := chart.Line{Class: seriesClass(i), Step: true}
 		for k, s := range portrait.Slots {
-			x := float64(portrait.SlotNs) * float64(k+1)
-			line.X, line.Y = append(line.X, x), append(line.Y, float64(s.InFlight))
-			most, plot.X.Max = max(most, float64(s.InFlight)), max(plot.X.Max, x)
-			p.row(i, x, float64(s.InFlight), h.names[i], inS(x), fmt.Sprint(s.InFlight))
+			from, high := float64(portrait.SlotNs)*float64(k), float64(s.InFlightMost)
+			line.X, line.Y = append(line.X, from), append(line.Y, high)
+			most = max(most, high)
+			p.row(i, from+float64(portrait.SlotNs)/2, high, h.names[i], inS(from), fmt.Sprint(s.InFlightMost), fmt.Sprint(s.InFlight))
+		}
+		if n := len(portrait.Slots); n > 0 { // the last stretch has a width too
+			end := float64(portrait.SlotNs) * float64(n)
+			line.X, line.Y = append(line.X, end), append(line.Y, line.Y[n-1])
+			plot.X.Max = max(plot.X.Max, end)
 		}
 		plot.Marks = append(plot.Marks, line)
 		p.Name += fmt.Sprintf("; %s: at most %s", h.names[i], term.Count(h.runs[i].Result.Load.InFlightMax))
@@ -149,6 +158,18 @@ func (h *htmlPage) inFlight() *picture {
 	p.Legend = h.keysOf(func(r *Portrayed) bool { return r.Portrait != nil })
 	p.draw(plot)
 	return p
+}
+
+// stretches is how long those of the runs' slots are.
+func (h *htmlPage) stretches() string {
+	var all []string
+	for i := range h.runs {
+		if p := h.runs[i].Portrait; p != nil {
+			all = append(all, term.Bound(p.SlotNs))
+		}
+	}
+	slices.Sort(all)
+	return listed(slices.Compact(all))
 }
 
 // A bunching is one way in which tokens come together.

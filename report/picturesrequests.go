@@ -265,6 +265,9 @@ func (h *htmlPage) raster(i int) *picture {
 	marks, p.Legend = r.marks()
 	plot.Marks = append(plot.Marks, marks...)
 	p.Name = fmt.Sprintf("%s: %s requests over %s, %s failed", title, term.Count(int64(len(lives))), term.Duration(end), term.Count(int64(len(r.failed.X))))
+	if n := len(r.cut.X); n > 0 {
+		p.Name += fmt.Sprintf(", %s %s", term.Count(int64(n)), cutByUs)
+	}
 	p.draw(plot)
 	return p
 }
@@ -272,12 +275,19 @@ func (h *htmlPage) raster(i int) *picture {
 // rows are what a raster is made of.
 type rows struct {
 	wait, queue, prefill, decode, stall chart.Spans
-	failed                              chart.Dots
+	failed, cut                         chart.Dots
 }
+
+// cutByUs are requests that were given up because the run was at its end: the server
+// failed none of them.
+const cutByUs = "cut by us at the end"
 
 func newRows(thick float64) *rows {
 	of := func(class string) chart.Spans { return chart.Spans{Class: class, Thickness: thick} }
-	return &rows{wait: of("wait"), queue: of("wait"), prefill: of("prefill"), decode: of("decode"), stall: of("stall"), failed: chart.Dots{Class: "failed", Radius: max(1, min(2.5, thick/2))}}
+	ends := func(class string) chart.Dots {
+		return chart.Dots{Class: class, Radius: max(1, min(2.5, thick/2))}
+	}
+	return &rows{wait: of("wait"), queue: of("queue"), prefill: of("prefill"), decode: of("decode"), stall: of("stall"), failed: ends("failed"), cut: ends("cut")}
 }
 
 func span(s *chart.Spans, y, from, to float64) {
@@ -308,14 +318,17 @@ func (r *rows) add(l *metrics.Life, y float64) float64 {
 	for _, s := range l.Stalls {
 		span(&r.stall, y, float64(s.From), float64(s.To))
 	}
-	if !l.Good {
+	switch {
+	case l.Stopped:
+		r.cut.X, r.cut.Y = append(r.cut.X, end), append(r.cut.Y, y)
+	case !l.Good:
 		r.failed.X, r.failed.Y = append(r.failed.X, end), append(r.failed.Y, y)
 	}
 	return end
 }
 
 func (r *rows) flip(most float64) {
-	for _, ys := range [][]float64{r.wait.Y, r.queue.Y, r.prefill.Y, r.decode.Y, r.stall.Y, r.failed.Y} {
+	for _, ys := range [][]float64{r.wait.Y, r.queue.Y, r.prefill.Y, r.decode.Y, r.stall.Y, r.failed.Y, r.cut.Y} {
 		for k := range ys {
 			ys[k] = most - ys[k]
 		}
@@ -340,9 +353,14 @@ func (r *rows) marks() ([]chart.Mark, []legendKey) {
 			keys = append(keys, legendKey{one.spans.Class, one.text})
 		}
 	}
-	if len(r.failed.X) > 0 {
-		marks = append(marks, r.failed)
-		keys = append(keys, legendKey{"failed", "failed"})
+	for _, one := range []struct {
+		dots chart.Dots
+		text string
+	}{{r.failed, "failed"}, {r.cut, cutByUs}} {
+		if len(one.dots.X) > 0 {
+			marks = append(marks, one.dots)
+			keys = append(keys, legendKey{one.dots.Class, one.text})
+		}
 	}
 	return marks, keys
 }
