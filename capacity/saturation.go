@@ -55,26 +55,46 @@ func (b *Burst) Saturation() (rps float64, sure bool) {
 }
 
 // ReadSaturation is the saturation_rps of a Result as `fermata capacity -o json`
-// wrote it. The error says what is wrong with the document, as "has …" or "is …".
-func ReadSaturation(document []byte) (rps float64, err error) {
+// wrote it, and the codes of doubts that its search left about that rate: rough,
+// client_bound, unsteady, outside, saturation_guessed. The error says what is wrong with the document, as "has …" or "is …".
+func ReadSaturation(document []byte) (rps float64, doubts []string, err error) {
 	var one struct {
 		Schema        string   `json:"schema"`
 		SaturationRPS *float64 `json:"saturation_rps"`
+		Rough         bool     `json:"rough"`
+		ClientBound   bool     `json:"client_bound"`
+		Held          *struct {
+			Drift *struct {
+				Unsteady bool `json:"unsteady"`
+			} `json:"drift"`
+		} `json:"held"`
+		Warnings []struct {
+			Code string `json:"code"`
+		} `json:"warnings"`
 	}
 	var several []json.RawMessage
 	if err := json.Unmarshal(document, &several); err == nil {
-		return 0, fmt.Errorf("is no capacity result: it holds %d of them; give a file of one, or the rate that it says (saturation_rps)", len(several))
+		return 0, nil, fmt.Errorf("is no capacity result: it holds %d of them; give a file of one, or the rate that it says (saturation_rps)", len(several))
 	}
 	if err := json.Unmarshal(document, &one); err != nil {
-		return 0, errors.New("is no capacity result: give what `fermata capacity -o json` wrote, or a rate")
+		return 0, nil, errors.New("is no capacity result: give what `fermata capacity -o json` wrote, or a rate")
 	}
 	switch rps := one.SaturationRPS; {
 	case one.Schema != Schema:
-		return 0, fmt.Errorf("has the schema %q, not %s: give what `fermata capacity -o json` wrote, or a rate", one.Schema, Schema)
+		return 0, nil, fmt.Errorf("has the schema %q, not %s: give what `fermata capacity -o json` wrote, or a rate", one.Schema, Schema)
 	case rps == nil:
-		return 0, errors.New("does not say the saturation (saturation_rps): its search did not find it; give a rate")
+		return 0, nil, errors.New("does not say the saturation (saturation_rps): its search did not find it; give a rate")
 	case !(*rps > 0) || math.IsInf(*rps, 0):
-		return 0, fmt.Errorf("has a saturation_rps of %v, which is no rate above 0", *rps)
+		return 0, nil, fmt.Errorf("has a saturation_rps of %v, which is no rate above 0", *rps)
 	}
-	return *one.SaturationRPS, nil
+	told := map[string]bool{"rough": one.Rough, "client_bound": one.ClientBound, "unsteady": one.Held != nil && one.Held.Drift != nil && one.Held.Drift.Unsteady}
+	for _, w := range one.Warnings {
+		told[w.Code] = true
+	}
+	for _, code := range []string{"rough", "client_bound", "unsteady", "outside", "saturation_guessed"} {
+		if told[code] {
+			doubts = append(doubts, code)
+		}
+	}
+	return *one.SaturationRPS, doubts, nil
 }

@@ -295,6 +295,18 @@ func TestOneSideFailed(t *testing.T) {
 	}
 }
 
+// What a run says of a saturation that is not relied on, its comparison says too.
+func TestDoubtfulSaturation(t *testing.T) {
+	for _, code := range []string{"saturation_doubtful", "assumed_intervals"} {
+		b := run("b", 2, 20, steady(2e9))
+		b.Result.Warnings = []metrics.Warning{{Code: code, Text: "the saturation is not relied on"}}
+		c := must(t, []System{{"a", []Run{run("a", 1, 20, steady(1e9))}}, {"b", []Run{b}}}, meanTTFT)
+		if got := has(c, "saturation_doubtful"); got != (code == "saturation_doubtful") {
+			t.Errorf("%s: %+v", code, c.Warnings)
+		}
+	}
+}
+
 // Five requests say nothing, and that is said.
 func TestFiveRequests(t *testing.T) {
 	c := must(t, []System{{"a", []Run{run("a", 1, 5, steady(1e9))}}, {"b", []Run{run("b", 1, 5, steady(2e9))}}}, meanTTFT)

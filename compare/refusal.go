@@ -136,6 +136,11 @@ func cautions(systems []System) []metrics.Warning {
 			if d := r.Result.Load.Drift; d != nil && d.Unsteady {
 				add("drifts", "A load that grows without end has no percentiles: compare at a lower rate.", "in %s requests piled up until the end", r.Name)
 			}
+			for _, w := range r.Result.Warnings {
+				if w.Code == "saturation_doubtful" {
+					add(w.Code, w.Help, "in %s %s", r.Name, w.Text)
+				}
+			}
 			if now := r.Result.Window.TimeScale; now < scale || now > scale {
 				add("time_scale", "", "%s is in simulated time of another speed than %s", r.Name, systems[0].Runs[0].Name)
 			}

@@ -136,7 +136,7 @@ func (p *serverPlant) Burst(ctx context.Context, n int) (capacity.Burst, error) 
 	}
 	if rps, _ := b.Saturation(); rps > 0 {
 		j := &p.run.spec.Judging
-		j.Saturation, p.run.spec.Load.ProbeSaturation = rps, true // for the intervals of its result
+		j.Saturation, p.run.spec.Load.ProbeSaturation = spec.Saturation{RPS: rps}, true // for the intervals of its result
 	}
 	for i := range answers {
 		a := &answers[i]

@@ -32,7 +32,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 	if !s.Load.ProbeSaturation {
 		return nil
 	}
-	s.Judging.Saturation = 0
+	s.Judging.Saturation = spec.Saturation{}
 	users := burstRequests
 	if most := s.Load.MaxInFlight; most > 0 {
 		users = min(users, most)
@@ -67,7 +67,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 		t.say("%d of %d requests of the probe were answered: too few to know the saturation, so intervals rest on what the run itself shows", len(ends), len(answers))
 		return nil
 	}
-	s.Judging.Saturation = rps
+	s.Judging.Saturation = spec.Saturation{RPS: rps}
 	t.say("saturated at %.4g requests/s (%d requests)", rps, len(ends))
 	return nil
 }

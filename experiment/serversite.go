@@ -200,7 +200,7 @@ func (s *ServerSite) Plant(ctx context.Context, q CapacityPlan) (capacity.Plant,
 	}
 	own := *s.spec
 	own.Seed, own.SLO = q.Seed, []string{q.Objective.Text}
-	own.Judging.Saturation, own.Load.ProbeSaturation = q.SaturationRPS, q.SaturationRPS > 0
+	own.Judging.Saturation, own.Load.ProbeSaturation = spec.Saturation{RPS: q.SaturationRPS}, q.SaturationRPS > 0
 	o := s.options
 	o.Out = dir
 	p, err := readyPlant(s.ctx, &own, o, q.Meets, q.Asked)

@@ -62,6 +62,7 @@ func TestIntervalsCountBursts(t *testing.T) {
 	}{
 		{"unknown", Options{}, own, "assumed"},
 		{"known", Options{SaturationRPS: 10}, own.Or(stats.Relaxation(.8)), "ok"},
+		{"doubtful", Options{SaturationRPS: 10, Doubts: []string{"rough"}}, own, "assumed"},
 		{"closed", Options{ClosedLoop: true}, batches, "assumed"},
 		{"closed, and a saturation", Options{ClosedLoop: true, SaturationRPS: 10}, batches, "assumed"},
 	} {
@@ -83,6 +84,9 @@ func TestIntervalsCountBursts(t *testing.T) {
 		}
 		if known := r.Load.OfSaturation != nil; known != (c.status == "ok") || known && math.Abs(*r.Load.OfSaturation-.8) > 1e-12 {
 			t.Errorf("%s: %+v", c.name, r.Load)
+		}
+		if doubted := strings.Contains(codes(r), "saturation_doubtful"); doubted != (c.opt.Doubts != nil) {
+			t.Errorf("%s: %s", c.name, codes(r))
 		}
 		if assumed := strings.Contains(codes(r), "assumed_intervals"); assumed != (c.status == "assumed") {
 			t.Errorf("%s: %s", c.name, codes(r))

@@ -29,10 +29,11 @@ type Options struct {
 
 	MLPerf MLPerfOptions // by which scenario of MLPerf to judge too
 
-	SaturationRPS float64 // rate from which on requests queue up for ever; 0 where unknown
-	Probed        bool    // that rate comes from a burst before the run
-	AllAtOnce     bool    // the load is one batch, which percentiles describe
-	ClosedLoop    bool    // users wait for their answers: there is no rate to compare with it
+	SaturationRPS float64  // rate from which on requests queue up for ever; 0 where unknown
+	Doubts        []string // codes of why that rate is not relied on: it then counts as unknown
+	Probed        bool     // that rate comes from a burst before the run
+	AllAtOnce     bool     // the load is one batch, which percentiles describe
+	ClosedLoop    bool     // users wait for their answers: there is no rate to compare with it
 
 	// dependence is shared by all that judges one recording.
 	dependence *dependence

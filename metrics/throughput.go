@@ -184,11 +184,11 @@ func (y *tally) window(w *Window) {
 }
 
 // load is the ratio of the offered rate to the saturation that was given; 0 where
-// that is unknown, or has no meaning.
+// that is unknown or doubtful, or has no meaning.
 func (y *tally) load(w Window, opt *Options) float64 {
 	y.window(&w)
 	rate := perSecond(float64(y.measured), w.EndNs-w.StartNs)
-	if rate == nil || opt.ClosedLoop || !(opt.SaturationRPS > 0) {
+	if rate == nil || opt.ClosedLoop || !(opt.SaturationRPS > 0) || len(opt.Doubts) > 0 {
 		return 0
 	}
 	return *rate / opt.SaturationRPS

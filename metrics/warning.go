@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -313,6 +314,10 @@ func (m *remarks) dependence(w *list, r *Result) {
 		w.add("saturated", fmt.Sprintf("%.4g requests/s were offered, %.3g of the saturation of %.4g requests/s", *r.Load.OfferedRPS, *of, *r.Load.SaturationRPS),
 			"So near to saturation waits hardly end, or never: no run is long enough for a percentile. Offer less.")
 	}
+	if codes := m.opt.Doubts; len(codes) > 0 && m.opt.SaturationRPS > 0 {
+		w.add("saturation_doubtful", fmt.Sprintf("the saturation of %.4g requests/s is not relied on, and counts as unknown: %s", m.opt.SaturationRPS, doubtsText(codes)),
+			"Search for the capacity again until its result has none of these: with --precision 5%, from a machine that keeps up. Or give --saturation a rate that you know.")
+	}
 	if !m.assumed(r) {
 		return
 	}
@@ -323,6 +328,23 @@ func (m *remarks) dependence(w *list, r *Result) {
 	}
 	w.add("assumed_intervals", "intervals rest on how alike the waits in a row were in this run: how near the load is to saturation is not known",
 		"Where a run is too short to have seen a burst, true intervals are wider, near saturation much wider: docs/evidence/coverage.md has how often. Give --saturation if it is known, or find it with --probe-saturation. Quantiles judged this way have the status assumed.")
+}
+
+// doubts are why the saturation in a capacity result is not relied on.
+var doubts = map[string]string{
+	"rough":              "its search was a first look (rough)",
+	"client_bound":       "whoever asked was the bottleneck of its search, not the server (client_bound)",
+	"unsteady":           "the rate that its search held has no steady state (unsteady)",
+	"outside":            "its search had not settled (outside)",
+	"saturation_guessed": "its search found it by doubling the rate until requests failed (saturation_guessed)",
+}
+
+func doubtsText(codes []string) string {
+	var all []string
+	for _, code := range codes {
+		all = append(all, cmp.Or(doubts[code], code))
+	}
+	return strings.Join(all, "; ")
 }
 
 // drifted says how things grew.

@@ -61,7 +61,7 @@ func (r *Run) judgingZeros(doc *conf.Doc) []conf.Problem {
 	zero("judge.slow", r.Judging.Slow == 0)
 	zero("mlperf.min_duration", r.MLPerf.MinDuration == 0)
 	zero("mlperf.min_queries", r.MLPerf.MinQueries == 0)
-	zero("judge.saturation", !(r.Judging.Saturation > 0 || r.Judging.Saturation < 0))
+	zero("judge.saturation", r.Judging.Saturation.unsaid())
 	return found
 }
 
@@ -332,12 +332,12 @@ func (r *Run) checkJudging() []conf.Problem {
 	case j.Pace > 0 && (j.Pace < 1e-3 || j.Pace > 1e6):
 		found.add("pace", "must be between 0.001 and 1000000 tokens a second, not %v", j.Pace)
 	}
-	switch {
-	case j.Saturation < 0 || math.IsInf(j.Saturation, 0) || math.IsNaN(j.Saturation):
-		found.add("saturation", "must be a rate of more than 0 requests a second, not %v", j.Saturation)
-	case j.Saturation > 0 && len(r.Targets) > 1:
+	switch rps := j.Saturation.RPS; {
+	case rps < 0 || math.IsInf(rps, 0) || math.IsNaN(rps):
+		found.add("saturation", "must be a rate of more than 0 requests a second, not %v", rps)
+	case rps > 0 && len(r.Targets) > 1:
 		found.add("saturation", "is the rate that one system can serve, and this run has %d targets: run them one by one", len(r.Targets))
-	case j.Saturation > 0 && r.Schedule.Kind == schedule.Closed:
+	case rps > 0 && r.Schedule.Kind == schedule.Closed:
 		found.add("saturation", "is compared with an offered rate, and a closed loop has none")
 	}
 	if j.Verdict != "" && j.Verdict != "interval" && j.Verdict != "point" {

@@ -82,7 +82,7 @@ type Judging struct {
 	Slow      time.Duration    `yaml:"slow"`       // answers that took longer are slow; default not declared
 	Verdict   string           `yaml:"verdict"`    // interval (default) or point
 
-	Saturation float64 `yaml:"saturation"` // highest rate that is served, requests/s; default unknown
+	Saturation Saturation `yaml:"saturation"` // highest rate that is served, requests/s; default unknown
 
 	cost.Options `yaml:",inline"` // how prices become costs
 }
@@ -103,14 +103,11 @@ type Record struct {
 // Of two keys that exclude each other, such as schedule.requests and
 // schedule.duration, a setting of one replaces the file's other.
 func Read(file string, data []byte, sets []conf.Setting) (*Run, error) {
-	sets, err := saturations(sets)
-	if err != nil {
-		return nil, err
-	}
 	r := &Run{}
 	doc, _ := conf.ReadWith(file, data, sets, r)
 	doc.Report("", r.zeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
+	doc.Report("", r.Judging.Saturation.load())
 	r.prefer(sets)
 	r.stage(doc)
 	r.report(doc)
@@ -130,10 +127,6 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		file = ""
 	}
-	sets, err := saturations(sets)
-	if err != nil {
-		return nil, err
-	}
 	if slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == "slo" }) {
 		sets = slices.Insert(slices.Clone(sets), 0, conf.Setting{Path: "slo", Value: "[]"})
 	}
@@ -144,6 +137,7 @@ func Again(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	doc, _ := conf.ReadWith(file, data, sets, r)
 	doc.Report("", r.judgingZeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
+	doc.Report("", r.Judging.Saturation.load())
 	r.reportPrices(doc)
 	r.reportJudging(doc)
 	if slices.ContainsFunc(sets, func(s conf.Setting) bool { return s.Path == "judge.saturation" }) {
@@ -246,7 +240,8 @@ func (r *Run) Judge() (metrics.Options, error) {
 		Check:        r.Check.Kind(),
 		PointVerdict: r.Judging.Verdict == "point",
 
-		SaturationRPS: r.Judging.Saturation,
+		SaturationRPS: r.Judging.Saturation.RPS,
+		Doubts:        r.Judging.Saturation.Doubts,
 		Probed:        r.Load.ProbeSaturation,
 		AllAtOnce:     r.Schedule.Kind == schedule.All,
 		ClosedLoop:    r.Schedule.Kind == schedule.Closed,

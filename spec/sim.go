@@ -90,10 +90,14 @@ func readSim(s *Sim, file string, data []byte, sets []conf.Setting) (*Sim, error
 	}
 	written := *s
 	s.written, s.dir = &written, filepath.Dir(file)
+	if slices.ContainsFunc(sets, func(one conf.Setting) bool { return one.Path == "judge.saturation" }) {
+		doc.Report("", s.Judging.Saturation.load()) // whoever gave it is not in the spec's folder
+	}
 	s.resolve(s.dir)
 	r := s.Run()
 	doc.Report("", r.zeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
+	doc.Report("", r.Judging.Saturation.load())
 	r.prefer(sets)
 	r.stage(doc)
 	r.reportPrices(doc)
@@ -135,6 +139,7 @@ func (s *Sim) paths(change func(path string) string) {
 	from(&s.Schedule.File)
 	from(&s.Prices.File)
 	from(&s.Judging.Capacity.File)
+	from(&s.Judging.Saturation.File)
 	if k := s.Schedule.Kind; filepath.Ext(k) != "" || strings.ContainsRune(k, os.PathSeparator) {
 		from(&s.Schedule.Kind)
 	}
@@ -247,6 +252,7 @@ func againSim(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	r := s.Run()
 	doc.Report("", r.judgingZeros(doc))
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
+	doc.Report("", r.Judging.Saturation.load())
 	r.reportPrices(doc)
 	r.reportJudging(doc)
 	if err := doc.Err(); err != nil {

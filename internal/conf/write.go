@@ -98,6 +98,11 @@ func encodeText(m encoding.TextMarshaler) (*yaml.Node, error) {
 	if _, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return scalarNode("!!int", string(text)), nil // its reader takes the scalar as written, so quotes would only puzzle
 	}
+	if x, err := strconv.ParseFloat(string(text), 64); err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
+		if y, err := encodeFloat(x); err == nil && y.Value == string(text) {
+			return y, nil
+		}
+	}
 	return scalarNode("!!str", string(text)), nil
 }
 
