@@ -298,6 +298,88 @@ func TestHTMLTellsWhatWasCut(t *testing.T) {
 	}
 }
 
+// One value is a mark too, and said in words; so are answers that missed everything.
+func TestHTMLDrawsOneValue(t *testing.T) {
+	one := made{name: "one", requests: 1, tokens: 8, rate: 1}.portrayed(t)
+	rises := regexp.MustCompile(`<path class="line s\d" d="M([0-9.]+) ([0-9.]+)[^"]*V([0-9.]+)`)
+	for _, c := range curves {
+		if len(c.curve(one.Portrait).Points) == 0 {
+			continue
+		}
+		p := onPage(t, "cdf-"+c.id, one)
+		m := rises.FindStringSubmatch(string(p.SVG[0]))
+		if m == nil || m[2] == m[3] {
+			t.Errorf("%s: nothing rises in %s", c.id, p.SVG[0])
+		}
+		if len(c.curve(one.Portrait).Points) == 1 && !strings.Contains(strings.Join(p.Notes, "\n"), ": one value, ") {
+			t.Errorf("%s: %v", c.id, p.Notes)
+		}
+	}
+	if rows := onPage(t, "cdf-ttft", one).Rows(); rows != "1 row" {
+		t.Error(rows)
+	}
+	src, meta := made{name: "late", requests: 20, tokens: 8, rate: 2}.source()
+	opt := metrics.Options{TargetGapsNs: []int64{1000}} // no token comes within 1 µs of the one before
+	r, err := metrics.Evaluate(src, meta, nil, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	portrait, err := metrics.Portray(src, meta, r, opt, metrics.PortraitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := onPage(t, "cdf-misses", Portrayed{Result: r, Portrait: portrait})
+	m := rises.FindStringSubmatch(string(p.SVG[0]))
+	if x, _ := p.plot.At(1, 0); m == nil || m[2] == m[3] || x > 0.99 {
+		t.Errorf("all missed: nothing is to be seen in %s", p.SVG[0])
+	}
+}
+
+// No tick says the same as the one before it, where few whole numbers occur too.
+func TestHTMLTicksDiffer(t *testing.T) {
+	src, meta := made{name: "x", requests: 12, tokens: 2, rate: 1}.source()
+	for i := range src {
+		src[i].Prompt.Used = recording.Some(int32(50))
+	}
+	r, err := metrics.Evaluate(src, meta, nil, metrics.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	portrait, err := metrics.Portray(src, meta, r, metrics.Options{}, metrics.PortraitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := newHTMLPage([]Portrayed{{Result: r, Portrait: portrait}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := regexp.MustCompile(`<text class="tick" text-anchor="(end|middle)"[^>]*>([^<]*)<`)
+	seen := 0
+	pictures := []picture{h.Single.Picture}
+	for _, s := range h.Sections {
+		pictures = append(pictures, s.Pictures...)
+	}
+	for _, p := range pictures {
+		for _, svg := range p.SVG {
+			last := map[string]string{}
+			for _, m := range tick.FindAllStringSubmatch(string(svg), -1) {
+				if seen++; last[m[1]] == m[2] {
+					t.Errorf("%s: %q stands twice on an axis", p.ID, m[2])
+				}
+				last[m[1]] = m[2]
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("%d ticks", seen)
+	}
+	for v, want := range map[float64]string{0: "0", 0.0005: "0.0005", 0.05: "0.05", 0.25: "0.25", 20000: "20000"} {
+		if got := numberTick(v); got != want {
+			t.Errorf("numberTick(%v) = %s, want %s", v, got, want)
+		}
+	}
+}
+
 // Requests that come and go within a stretch are drawn as the most that were under
 // way at once.
 func TestHTMLKeepsPeaks(t *testing.T) {

@@ -70,8 +70,13 @@ func (p *picture) row(group int, x, y float64, cells ...string) {
 	p.rows = append(p.rows, pictureRow{cells, x, y, group})
 }
 
-// Rows is how many there are.
-func (p *picture) Rows() int { return len(p.rows) }
+// Rows says how many there are.
+func (p *picture) Rows() string {
+	if len(p.rows) == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", len(p.rows))
+}
 
 // File is the name of the table as a CSV file.
 func (p *picture) File() string { return "fermata-" + p.ID + ".csv" }
@@ -165,7 +170,22 @@ func clockStep(v float64) float64 {
 
 func percentTick(share float64) string { return trimZeros(fmt.Sprintf("%.4f", share*100)) + " %" }
 
-func numberTick(v float64) string { return trimZeros(fmt.Sprintf("%.3f", v)) }
+// numberTick writes a number with three decimals, and more where it is so small.
+func numberTick(v float64) string {
+	decimals := 3
+	if v > 0 && v < 0.1 {
+		decimals = 2 - int(math.Floor(math.Log10(v)))
+	}
+	return trimZeros(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// rateTick writes a rate of which there may be thousands a second, or less than one.
+func rateTick(v float64) string {
+	if v < 10 {
+		return numberTick(v)
+	}
+	return countTick(v)
+}
 
 func countTick(v float64) string { return term.ShortCount(int64(v + 0.5)) }
 

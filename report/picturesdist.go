@@ -121,7 +121,8 @@ func (h *htmlPage) distribution(c curveOf) *picture {
 		if len(curve.Points) == 0 {
 			continue
 		}
-		line := chart.Line{Class: seriesClass(i), Step: true}
+		first := max(float64(curve.Points[0].Value), 1) // there the share rises from 0
+		line := chart.Line{Class: seriesClass(i), Step: true, X: []float64{first}, Y: []float64{0}}
 		band := chart.Band{Class: seriesClass(i), Step: true}
 		for _, point := range curve.Points {
 			x := max(float64(point.Value), 1)
@@ -136,6 +137,9 @@ func (h *htmlPage) distribution(c curveOf) *picture {
 			most = max(most, x)
 		}
 		plot.Marks = append(plot.Marks, band, line)
+		if len(curve.Points) == 1 {
+			p.Notes = append(p.Notes, oneValue(h.titles[i], curve))
+		}
 		if d != nil && d.Source == estimated {
 			p.Notes = append(p.Notes, h.titles[i]+": estimated, as what a measured prefill curve leaves of the time to first token; below 0 counts as 0.")
 		}
@@ -152,6 +156,15 @@ func (h *htmlPage) distribution(c curveOf) *picture {
 	p.Legend = append(p.Legend, legendKey{"band", "95 % interval of each share"})
 	p.draw(plot)
 	return p
+}
+
+// oneValue says what a curve of one point says.
+func oneValue(title string, c *metrics.Curve) string {
+	value := term.Duration(float64(c.Points[0].Value))
+	if c.N == 1 {
+		return title + ": one value, " + value
+	}
+	return title + ": all " + term.Count(c.N) + " values are about " + value
 }
 
 // logTimes is an axis of times; its ends come later.
@@ -182,7 +195,8 @@ func (h *htmlPage) missRates() *picture {
 		Lead:    "Of each answer, the share of token deadlines missed: 1 − F, decode only. A failed request missed all.",
 		columns: []string{"run", "target gap (ms)", "share missed", "share of requests at or below"},
 	}
-	plot := chart.Plot{X: chart.Axis{Label: "share of deadlines missed", Min: 0, Max: 1, Format: percentTick}, Y: shareAxis()}
+	// Where all answers missed none, or all, the curve is one step: it stands free of the edges.
+	plot := chart.Plot{X: chart.Axis{Label: "share of deadlines missed", Min: -0.02, Max: 1.02, Format: percentTick}, Y: shareAxis()}
 	for i := range h.runs {
 		portrait := h.runs[i].Portrait
 		if portrait == nil {
@@ -202,7 +216,7 @@ func (h *htmlPage) missRates() *picture {
 			if len(h.runs) > 1 {
 				name = h.titles[i] + ", " + name
 			}
-			line := chart.Line{Class: seriesClass(at), Step: true, X: []float64{0}, Y: []float64{m.Curve.At(0)}}
+			line := chart.Line{Class: seriesClass(at), Step: true, X: []float64{0, 0}, Y: []float64{0, m.Curve.At(0)}}
 			for _, point := range m.Curve.Points {
 				x := float64(point.Value) / 1e6
 				line.X, line.Y = append(line.X, x), append(line.Y, point.Share)

@@ -125,7 +125,7 @@ func (h *htmlPage) inFlight() *picture {
 		Lead:    "Sent and not ended: the most at once in each stretch of " + h.stretches() + ". Where it keeps growing there is no steady state, and latencies depend on how long the run was.",
 		columns: []string{"run", "from (s)", "most at once", "at its end"},
 	}
-	plot := chart.Plot{Height: 200, X: sinceStart(0), Y: chart.Axis{Label: "requests", Min: 0, Format: countTick}}
+	plot := chart.Plot{Height: 200, X: sinceStart(0), Y: chart.Axis{Label: "requests", Min: 0, Format: countTick, Whole: true}}
 	var most float64
 	for i := range h.runs {
 		portrait := h.runs[i].Portrait

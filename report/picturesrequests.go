@@ -160,7 +160,7 @@ func (h *htmlPage) oneRequest(run int, gap int64) picture {
 		Legend:  []legendKey{{"s0", "arrived"}, {"due", "due"}, {"stall", "waiting for a token"}},
 	}
 	arrived, due := chart.Line{Class: "thick s0", Step: true}, chart.Line{Class: "due"}
-	plot := chart.Plot{Height: 320, X: chart.Axis{Label: "since the request was due", Min: 0, Format: timeTick}, Y: chart.Axis{Label: "tokens", Min: 0, Format: countTick}}
+	plot := chart.Plot{Height: 320, X: chart.Axis{Label: "since the request was due", Min: 0, Format: timeTick}, Y: chart.Axis{Label: "tokens", Min: 0, Format: countTick, Whole: true}}
 	n, deadline := 0, int64(-1)
 	if s.Deadline.OK {
 		deadline = s.Deadline.V
@@ -373,7 +373,7 @@ func (h *htmlPage) againstPrompt() *picture {
 		Lead:    "A cloud far above the shortest time at its length is waiting, not prefill.",
 		columns: []string{"run", "request", "prompt tokens", "TTFT (ms)", "deadline (ms)"},
 	}
-	plot := chart.Plot{Height: 320, X: chart.Axis{Label: "prompt tokens", Format: countTick}, Y: logTimes()}
+	plot := chart.Plot{Height: 320, X: chart.Axis{Label: "prompt tokens", Format: countTick, Whole: true}, Y: logTimes()}
 	shortest, longest, least, most := math.Inf(1), 0.0, math.Inf(1), 0.0
 	deadline := map[float64]float64{}
 	for i := range h.runs {

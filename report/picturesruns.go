@@ -79,7 +79,7 @@ func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics
 		Lead:    "One point a run, joined by rising load: the thick line at the median, the thin one at the 99th percentile.",
 		columns: []string{"run", "offered requests/s", "output tokens/s", "p50 (ms)", "p99 (ms)"},
 	}
-	plot := chart.Plot{X: chart.Axis{Label: "output tokens/s of finished requests", Min: 0, Format: countTick}, Y: logTimes()}
+	plot := chart.Plot{X: chart.Axis{Label: "output tokens/s of finished requests", Min: 0, Format: rateTick}, Y: logTimes()}
 	least, most := math.Inf(1), 0.0
 	var few []string
 	for k, ladder := range ladders {

@@ -26,6 +26,7 @@ type Axis struct {
 	Min, Max float64
 	Format   func(float64) string  // of a tick's value; nil writes the number
 	Step     func(float64) float64 // of a linear axis: the least round step of at least that; nil for 1, 2 and 5 times a power of ten
+	Whole    bool                  // only whole numbers occur: no tick stands between them
 	Ticks    []Tick                // instead of those that the axis would choose
 }
 
@@ -64,6 +65,9 @@ func (a *Axis) ticks(wanted float64) []Tick {
 	}
 	var all []Tick
 	for _, v := range a.values(max(2, wanted)) {
+		if a.Whole && math.Abs(v-math.Round(v)) > 1e-9*math.Abs(v) {
+			continue
+		}
 		label := strconv.FormatFloat(v, 'g', 6, 64)
 		if a.Format != nil {
 			label = a.Format(v)
@@ -91,6 +95,9 @@ func (a *Axis) values(wanted float64) []float64 {
 		round = Round
 	}
 	step := round((a.Max - a.Min) / wanted)
+	if a.Whole {
+		step = max(step, 1)
+	}
 	if !(step > 0) {
 		return []float64{a.Min}
 	}
@@ -119,7 +126,7 @@ func (a *Axis) decades(wanted float64) []float64 {
 		}
 	}
 	if len(all) < 2 {
-		linear := Axis{Min: a.Min, Max: a.Max}
+		linear := Axis{Min: a.Min, Max: a.Max, Whole: a.Whole}
 		all = linear.values(wanted / 2)
 	}
 	return all

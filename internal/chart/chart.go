@@ -67,7 +67,7 @@ func (p *Plot) SVG(class string) string {
 	for _, m := range p.Marks {
 		m.draw(c)
 	}
-	c.raw("</svg>")
+	c.raw(c.notes.String(), "</svg>")
 	return c.out.String()
 }
 
@@ -76,6 +76,8 @@ type canvas struct {
 	plot *Plot
 	box  box
 	out  strings.Builder
+
+	notes strings.Builder // above all marks, so that no line crosses a word
 }
 
 func (c *canvas) raw(parts ...string) {
@@ -100,7 +102,16 @@ func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
 }
 
 func (c *canvas) text(class, anchor string, x, y float64, s string) {
-	c.raw(`<text class="`, class, `" text-anchor="`, anchor, `" x="`, num(x), `" y="`, num(y), `">`, html.EscapeString(s), "</text>")
+	c.raw(textElement(class, anchor, x, y, s))
+}
+
+// note is text that belongs to a mark.
+func (c *canvas) note(class, anchor string, x, y float64, s string) {
+	c.notes.WriteString(textElement(class, anchor, x, y, s))
+}
+
+func textElement(class, anchor string, x, y float64, s string) string {
+	return `<text class="` + class + `" text-anchor="` + anchor + `" x="` + num(x) + `" y="` + num(y) + `">` + html.EscapeString(s) + "</text>"
 }
 
 func (c *canvas) axes() {

@@ -34,6 +34,12 @@ func TestTicks(t *testing.T) {
 		{Axis{Scale: Log, Min: 10, Max: 100}, 4, "10 20 50 100"},
 		{Axis{Scale: Log, Min: 41, Max: 59}, 4, "50"},
 		{Axis{Scale: Log, Min: 61, Max: 79}, 8, "65 70 75"},
+		{Axis{Min: 49, Max: 51, Whole: true}, 4.5, "49 50 51"},
+		{Axis{Max: 1, Whole: true}, 5, "0 1"},
+		{Axis{Max: 3, Whole: true}, 8, "0 1 2 3"},
+		{Axis{Max: 100, Whole: true}, 5, "0 20 40 60 80 100"},
+		{Axis{Scale: Log, Min: 1.2, Max: 4.6, Whole: true}, 9, "2 3 4"},
+		{Axis{Scale: Log, Min: 0.9, Max: 1000, Whole: true}, 5, "1 10 100 1000"},
 		{Axis{Scale: Probability, Min: 0.001, Max: 0.999}, 9, "0.001 0.01 0.1 0.5 0.9 0.99 0.999"},
 	} {
 		if got := labels(c.axis.ticks(c.wanted)); got != c.want {
@@ -127,6 +133,9 @@ func TestMarksAreWellFormed(t *testing.T) {
 	}
 	if paths < 12 {
 		t.Errorf("%d paths of ten marks and two axes", paths)
+	}
+	if _, above, ok := strings.Cut(svg, `class="note"`); !ok || strings.Contains(above, "<path") || strings.Contains(above, "<rect") {
+		t.Error("a mark is drawn over a label")
 	}
 	if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 		t.Error("a coordinate is not finite")

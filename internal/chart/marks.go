@@ -107,7 +107,7 @@ func (b Bar) draw(c *canvas) {
 	x1, x2, y1, y2 := c.x(b.From), c.x(b.To), c.y(b.Y1), c.y(b.Y0)
 	c.raw(`<rect class="bar `, html.EscapeString(b.Class), `" x="`, num(x1), `" y="`, num(y1), `" width="`, num(max(0, x2-x1)), `" height="`, num(max(0, y2-y1)), `"/>`)
 	if b.Label != "" {
-		c.text("value", "middle", (x1+x2)/2, max(y1-4, 10), b.Label)
+		c.note("value", "middle", (x1+x2)/2, max(y1-4, 10), b.Label)
 	}
 }
 
@@ -167,7 +167,7 @@ func (r Rule) draw(c *canvas) {
 	if r.Horizontal {
 		y := c.y(r.At)
 		c.line("rule "+class, b.left, y, b.right, y)
-		c.text("note", "end", b.right-4, y-4, r.Label)
+		c.note("note", "end", b.right-4, y-4, r.Label)
 		return
 	}
 	x := c.x(r.At)
@@ -179,7 +179,7 @@ func (r Rule) draw(c *canvas) {
 	if at+textWidth*float64(len([]rune(r.Label))) > b.right {
 		anchor, at = "end", x-4
 	}
-	c.text("note", anchor, at, b.top+11+14*float64(r.Level), r.Label)
+	c.note("note", anchor, at, b.top+11+14*float64(r.Level), r.Label)
 }
 
 // A Shade tints a stretch of the horizontal axis. Its label stands at the top, or at
@@ -199,6 +199,6 @@ func (s Shade) draw(c *canvas) {
 		if s.Bottom {
 			y = c.box.bottom - 5
 		}
-		c.text("note", "start", x1+3, y, s.Label)
+		c.note("note", "start", x1+3, y, s.Label)
 	}
 }

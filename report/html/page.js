@@ -161,10 +161,10 @@
       const unit = 10 ** Math.floor(Math.log10(v / 10)), step = [1, 2, 5, 10].find((d) => d * unit >= v / 10 - 1e-12) * unit;
       return Math.ceil(v / step - 1e-9) * step;
     };
-    const ticks = (max, wanted) => {
-      const unit = 10 ** Math.floor(Math.log10(max / wanted)), step = [1, 2, 5, 10].find((d) => d * unit >= (max / wanted) * (1 - 1e-9)) * unit;
+    const ticks = (max, wanted, least) => {
+      const unit = 10 ** Math.floor(Math.log10(max / wanted)), step = [1, 2, 5, 10].find((d) => d * unit >= (max / wanted) * (1 - 1e-9)) * unit, by = Math.max(step, least);
       const all = [];
-      for (let k = 0; k * step <= max * (1 + 1e-9); k++) all.push(k * step);
+      for (let k = 0; k * by <= max * (1 + 1e-9); k++) all.push(k * by);
       return all;
     };
     const draw = (svg, tokens, name) => {
@@ -176,8 +176,8 @@
       svg.setAttribute("aria-label", name);
       svg.dataset.box = [left, top, right - left, bottom - top].join(" ");
       const text = (cls, anchor, x, y, s) => { make("text", { class: cls, "text-anchor": anchor, x, y }, svg).textContent = s; };
-      for (const v of ticks(maxY, h / 40)) { make("path", { class: "grid", d: `M${left} ${Y(v)}H${right}` }, svg); text("tick", "end", left - 6, Y(v) + 4, v); }
-      for (const v of ticks(maxX, w / 80)) { make("path", { class: "grid", d: `M${X(v)} ${top}V${bottom}` }, svg); text("tick", X(v) > right - 20 ? "end" : "middle", X(v), bottom + 16, time(v)); }
+      for (const v of ticks(maxY, h / 40, 1)) { make("path", { class: "grid", d: `M${left} ${Y(v)}H${right}` }, svg); text("tick", "end", left - 6, Y(v) + 4, v); }
+      for (const v of ticks(maxX, w / 80, 0)) { make("path", { class: "grid", d: `M${X(v)} ${top}V${bottom}` }, svg); text("tick", X(v) > right - 20 ? "end" : "middle", X(v), bottom + 16, time(v)); }
       make("path", { class: "axis", d: `M${left} ${bottom}H${right}` }, svg);
       text("label", "start", 2, 12, "tokens");
       text("label", "end", right, h - 4, "since the request was due");
@@ -203,7 +203,7 @@
       const t = figure.querySelector(".data table");
       points.delete(t);
       t.tBodies[0].replaceWith(body);
-      figure.querySelector(".data summary").textContent = "The data: " + tokens.length + " rows";
+      figure.querySelector(".data summary").textContent = "The data: " + tokens.length + (tokens.length === 1 ? " row" : " rows");
     };
     const render = () => {
       const run = Number(runBox.value), r = data.runs[run];
