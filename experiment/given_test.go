@@ -217,6 +217,31 @@ func TestGivenNotes(t *testing.T) {
 	if _, _, err := open(s); err == nil || !strings.Contains(err.Error(), "the workload's filters (max_input) choose among others: give the file as workload.dataset (--dataset) instead") {
 		t.Errorf("filters beside a trace: %v", err)
 	}
+	for _, c := range []struct {
+		w    workload.Options
+		want string
+	}{
+		{workload.Options{MinInput: 20, MaxInput: 30, Input: "7"}, "the workload's filters (min_input, max_input) choose"}, // not that they leave none
+		{workload.Options{Input: "7", Output: "3"}, "so that workload.input (--input) and workload.output (--output) would do nothing"},
+		{workload.Options{Output: "8"}, "so that workload.output (--output) would do nothing"},
+		{workload.Options{Lengths: "lmsys"}, "so that workload.lengths (--lengths) would do nothing"},
+		{workload.Options{}.Filled(), ""}, // as a saved run file has it
+	} {
+		s.Workload = c.w
+		switch _, _, err := open(s); {
+		case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%+v beside a trace: %v, want %s", c.w, err, c.want)
+		}
+	}
+	half := filepath.Join(t.TempDir(), "half.csv")
+	if err := os.WriteFile(half, []byte("at_s,prompt_tokens,output_tokens\n0,5,0\n1,6,4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Schedule.File, s.Workload = half, workload.Options{Output: "8"} // which the first row needs
+	if _, _, err := open(s); err != nil {
+		t.Error(err)
+	}
+	s.Workload = workload.Options{MaxInput: 1000}
 	s.Schedule.File = own // whose lengths are drawn
 	if _, _, err := open(s); err != nil {
 		t.Error(err)
@@ -229,6 +254,43 @@ func TestMetricAskedTwice(t *testing.T) {
 		_, err := Comparison{Sides: []string{"a", "b"}, Metrics: twice}.Compare()
 		if want := "--metric " + twice[len(twice)-1] + " is asked twice"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", twice, err)
+		}
+	}
+}
+
+// A window that was cut from a trace whose times have a zero of their own begins
+// late, and that is said before it is waited for.
+func TestLateBeginning(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	burst := write("burst.csv", traceFormats["burstgpt"].head+"100000,ChatGPT,5,7,12,Conversation log\n100003,ChatGPT,5,7,12,Conversation log\n")
+	moon := write("moon.jsonl", `{"timestamp":61000,"input_length":5,"output_length":7,"hash_ids":[1]}`+"\n")
+	day := write("azure.csv", traceFormats["azure"].head+"2024-05-10 12:00:00.0000000,5,7\n")
+	for _, c := range []struct {
+		s    spec.Run
+		want string // nothing where it is early
+	}{
+		{spec.Run{Schedule: schedule.Options{File: burst}}, "27h46m40s"},
+		{spec.Run{Workload: workload.Options{Dataset: burst}}, "27h46m40s"},
+		{spec.Run{Schedule: schedule.Options{File: burst, Speedup: 1000}}, "1m40s"},
+		{spec.Run{Schedule: schedule.Options{File: burst, Speedup: 2000}}, ""},
+		{spec.Run{Schedule: schedule.Options{File: moon}}, "1m1s"},
+		{spec.Run{Schedule: schedule.Options{File: day}}, ""},
+		{spec.Run{Schedule: schedule.Options{Rate: .01, Requests: 5}}, ""},
+	} {
+		_, arrivals, err := open(&c.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(givenNotes(&c.s, arrivals), "\n")
+		if late := strings.Contains(notes, "nothing is sent for "+c.want+": "); late != (c.want != "") {
+			t.Errorf("%+v: %q, want %s", c.s.Schedule, notes, c.want)
 		}
 	}
 }

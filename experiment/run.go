@@ -3,6 +3,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,15 +98,8 @@ func (o *Options) fill() {
 // open makes what is asked and when.
 func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 	defer readFrugally()()
-	prompts, err := workload.Open(s.Workload, s.Seed)
+	prompts, arrivals, err := openBoth(s)
 	if err != nil {
-		return nil, nil, err
-	}
-	arrivals, err := openSchedule(s, prompts)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := unfiltered(s, arrivals); err != nil {
 		return nil, nil, err
 	}
 	if !prompts.Conversing() {
@@ -121,6 +115,26 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 		_, turns, ok := prompts.Conversation(i)
 		return turns, ok
 	})
+}
+
+// openBoth opens the workload, and the schedule. A file of given times goes first:
+// what it makes pointless in the workload is said before what is wrong with that.
+func openBoth(s *spec.Run) (prompts *workload.Workload, arrivals *schedule.Schedule, err error) {
+	if s.Workload.Dataset == "" && s.Schedule.File != "" {
+		if arrivals, err = openSchedule(s, &workload.Workload{}); err != nil {
+			return nil, nil, err
+		}
+		if err := ownLengths(s, arrivals); err != nil {
+			return nil, nil, err
+		}
+	}
+	if prompts, err = workload.Open(s.Workload, s.Seed); err != nil || arrivals != nil {
+		return prompts, arrivals, err
+	}
+	if arrivals, err = openSchedule(s, prompts); err != nil {
+		return nil, nil, err
+	}
+	return prompts, arrivals, ownLengths(s, arrivals)
 }
 
 func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, error) {
@@ -153,19 +167,50 @@ func fromTrace(s *spec.Run, trace *workload.Trace) (*schedule.Schedule, error) {
 	return schedule.NewTimed(s.Schedule, schedule.Rows{N: trace.Len(), At: at, Sized: true, Failed: trace.Failed()}, s.Seed)
 }
 
-// unfiltered says which filters of lengths would do nothing, since the lengths are
-// those of given times.
-func unfiltered(s *spec.Run, arrivals *schedule.Schedule) error {
-	names := s.Workload.Filters()
-	if rows, _ := arrivals.Given(); names == "" || s.Workload.Dataset != "" || !rows.Sized {
+// ownLengths refuses what the workload says of lengths where all are those of given
+// times, and it would do nothing. Defaults are not refused: a saved run file has
+// them.
+func ownLengths(s *spec.Run, arrivals *schedule.Schedule) error {
+	rows, _ := arrivals.Given()
+	if !rows.Sized || s.Schedule.File == "" {
 		return nil
 	}
-	return fmt.Errorf("the lengths of %s, which schedule.file (--trace) names, are its own, and the workload's filters (%s) choose among others: give the file as workload.dataset (--dataset) instead, or leave the filters out", s.Schedule.File, names)
+	if names := s.Workload.Filters(); names != "" && s.Workload.Dataset == "" {
+		return fmt.Errorf("the lengths of %s, which schedule.file (--trace) names, are its own, and the workload's filters (%s) choose among others: give the file as workload.dataset (--dataset) instead, or leave the filters out", s.Schedule.File, names)
+	}
+	input, output := true, true
+	for i := 0; i < rows.N && (input || output); i++ {
+		row := rows.At(i)
+		input, output = input && row.PromptTokens > 0, output && row.OutputTokens > 0
+	}
+	w, usual := &s.Workload, workload.Options{}.Filled()
+	var idle []string
+	if input && w.Input != "" && w.Input != usual.Input {
+		idle = append(idle, "workload.input (--input)")
+	}
+	if output && w.Output != "" && w.Output != usual.Output {
+		idle = append(idle, "workload.output (--output)")
+	}
+	if input && output && w.Lengths != "" {
+		idle = append(idle, "workload.lengths (--lengths)")
+	}
+	if idle == nil {
+		return nil
+	}
+	return fmt.Errorf("the lengths of %s, which schedule.file (--trace) names, are its own, so that %s would do nothing: leave that out", s.Schedule.File, strings.Join(idle, " and "))
 }
 
-// givenNotes say which rows of given times are left out.
+// longWait is how late the first given time is due that a run warns of.
+const longWait = time.Minute
+
+// givenNotes say which rows of given times are left out, and what is late.
 func givenNotes(s *spec.Run, arrivals *schedule.Schedule) (notes []string) {
 	rows, used := arrivals.Given()
+	if rows.N > 0 {
+		if first := time.Duration(rows.At(0).Due); first > longWait {
+			notes = append(notes, fmt.Sprintf("warning: nothing is sent for %s: that long after the beginning of %s the first of its given times is due; take it off the times in the file to begin at once", conf.Duration(first.Round(time.Second)), cmp.Or(s.Schedule.File, s.Workload.Dataset)))
+		}
+	}
 	if rows.Failed > 0 {
 		notes = append(notes, fmt.Sprintf("%d rows of %s are of requests that failed, and are left out", rows.Failed, s.Schedule.File))
 	}
