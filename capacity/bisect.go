@@ -32,13 +32,19 @@ func (s *search) bisect(ctx context.Context) error {
 		f := &t.Fixed
 		f.Tokens += s.plant.Now().Tokens - before.Tokens
 		f.Sent += len(known)
-		step := Step{Rate: rate, Realised: realised, Requests: len(known)}
+		step := Step{Rate: rate, Realised: realised}
 		for _, o := range known {
+			if !o.Unjudged {
+				step.Requests++
+			}
 			if o.Missed {
 				step.Misses++
 			}
 		}
 		t.Steps = append(t.Steps, step)
+		if err := s.judgeable(); err != nil {
+			return err
+		}
 		t.bracket(float64(step.Misses) <= s.opt.Allowed*float64(step.Requests))
 		if err := s.alive(ctx); err != nil {
 			return err

@@ -51,11 +51,12 @@ type Measurer interface {
 
 // An Outcome is what became of one request.
 type Outcome struct {
-	At     int64 // ns on the plant's clock: when it was asked, which is when it was due unless the asker was late
-	Ahead  int   // requests under way when it came, without itself
-	Missed bool  // the objective; every failure misses it
-	Failed bool  // it got no whole answer: refused, cut, timed out
-	Turned bool  // … because the server turned it away for the load: 429 or 503
+	At       int64 // ns on the plant's clock: when it was asked, which is when it was due unless the asker was late
+	Ahead    int   // requests under way when it came, without itself
+	Missed   bool  // the objective; every failure misses it
+	Unjudged bool  // it neither met nor missed the objective: no first-token deadline is known for its prompt
+	Failed   bool  // it got no whole answer: refused, cut, timed out
+	Turned   bool  // … because the server turned it away for the load: 429 or 503
 }
 
 // A Reading is the plant's meters at one time. Counts are since its beginning,

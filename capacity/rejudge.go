@@ -17,6 +17,7 @@ import (
 func (o Options) Rejudged(s *State, fixed Fixed) *Result {
 	again := *s
 	again.Fixed, again.Steps, again.Misses = fixed, nil, int64(fixed.missed())
+	again.Unjudged = int64(fixed.Unjudged)
 	again.Phase, again.Ending, again.Why = done, Found, "the requests of an earlier search were judged again, at the rate that it held"
 	r := o.Result(&again)
 	c := r.Capacity

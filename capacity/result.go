@@ -101,11 +101,15 @@ func (o Options) Result(s *State) *Result {
 		o.bracketed(r, s)
 	case s.Probe != nil && s.Fixed.Requests > 0:
 		o.held(r, s)
-	case s.Probe != nil && len(s.Steps) > 0 && s.Ending != AlwaysMiss && s.Ending != Unanswered:
+	case s.Probe != nil && len(s.Steps) > 0 && s.Ending != AlwaysMiss && s.Ending != Unanswered && s.Ending != NoneJudged:
 		r.Capacity = &Capacity{RPS: math.Exp(s.average())}
 		r.warn("no_interval", "the search ended before the run at a fixed rate that gives the interval: the rate is where it had got to", "Search again, or go on from its state.")
 	}
 	o.guards(r, s)
+	if n := s.Unjudged; n > 0 {
+		r.warn("not_judged", fmt.Sprintf("%d answers were not judged, neither as met nor as missed: no first-token deadline is known for their prompts", n),
+			"Measure the curve of deadlines at such lengths, or keep prompts within them.")
+	}
 	if r.Reason == "" {
 		r.Reason = reasonOf(r)
 	}

@@ -11,21 +11,22 @@ import (
 // Constants of HT-RM. They were chosen on simulated servers; docs/capacity.md says
 // what they do and docs/evidence/capacity.md what comes of them.
 const (
-	startLoad   = .85 // of saturation
-	gainOffset  = 5
-	gainPower   = .7
-	leastSlope  = 4
-	mostLoad    = .99
-	clipUp      = .10 // of one step, of ln rate
-	clipDown    = .25
-	lowestLoad  = 20  // saturation over it is the lowest rate
-	highestOver = .08 // ln of the highest rate over saturation
-	burnIn      = .35 // share of blocks that the average leaves out
-	stuckAfter  = 20  // seconds of work that wait while nothing ends
-	drainAfter  = 50  // seconds of work that wait
-	floorBlocks = 5   // in a row at the lowest rate that miss
-	deadAfter   = 100 // failures in a row
-	revivals    = 5   // requests that tell a dead server from an overloaded one
+	startLoad     = .85 // of saturation
+	gainOffset    = 5
+	gainPower     = .7
+	leastSlope    = 4
+	mostLoad      = .99
+	clipUp        = .10 // of one step, of ln rate
+	clipDown      = .25
+	lowestLoad    = 20  // saturation over it is the lowest rate
+	highestOver   = .08 // ln of the highest rate over saturation
+	burnIn        = .35 // share of blocks that the average leaves out
+	stuckAfter    = 20  // seconds of work that wait while nothing ends
+	drainAfter    = 50  // seconds of work that wait
+	floorBlocks   = 5   // in a row at the lowest rate that miss
+	deadAfter     = 100 // failures in a row
+	leastUnjudged = 100 // answers before any that can be judged
+	revivals      = 5   // requests that tell a dead server from an overloaded one
 )
 
 // A search is one under way.
@@ -172,6 +173,9 @@ func (s *search) note(o *Outcome) {
 	if o.Missed {
 		t.Misses++
 	}
+	if o.Unjudged {
+		t.Unjudged++
+	}
 }
 
 // alive finds out whether a server that failed so often in a row is gone, or only
@@ -250,8 +254,11 @@ func (s *search) approach(ctx context.Context) error {
 			return err
 		}
 		known := s.collect()
-		step := Step{Rate: rate, Realised: realised, Requests: len(known)}
+		step := Step{Rate: rate, Realised: realised}
 		for _, o := range known {
+			if !o.Unjudged {
+				step.Requests++
+			}
 			if o.Missed {
 				step.Misses++
 			}
@@ -301,6 +308,9 @@ func (s *search) judge(ctx context.Context, b *Step) error {
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
+	if err := s.judgeable(); err != nil {
+		return err
+	}
 	missed := b.Requests > 0 && float64(b.Misses) > s.opt.Allowed*float64(b.Requests)
 	if missed && b.Rate < s.saturation()/lowestLoad*1.000001 {
 		s.state.Floor++
@@ -311,6 +321,16 @@ func (s *search) judge(ctx context.Context, b *Step) error {
 		return nil
 	}
 	return s.end(AlwaysMiss, "the objective is not met even at %.4g requests/s, a twentieth of the saturation of %.4g", b.Rate, s.saturation())
+}
+
+// judgeable ends a search none of whose answers can be judged: it would go on for
+// ever, with nothing to follow.
+func (s *search) judgeable() error {
+	t := s.state
+	if t.Unjudged < leastUnjudged || slices.ContainsFunc(t.Steps, func(b Step) bool { return b.Requests > 0 }) {
+		return nil
+	}
+	return s.end(NoneJudged, "none of %d answers has a first-token deadline: their prompts are not among the lengths that the deadlines are valid for", t.Unjudged)
 }
 
 // average is Polyak and Ruppert's: the mean of ln rate without the beginning.
@@ -381,6 +401,10 @@ func (f *Fixed) meter(p Plant, since Reading) Reading {
 
 func (f *Fixed) take(known []Outcome) {
 	for _, o := range known {
+		if o.Unjudged {
+			f.Unjudged++
+			continue
+		}
 		if o.Missed {
 			f.Misses = append(f.Misses, f.Requests)
 		}

@@ -29,9 +29,10 @@ type State struct {
 	Answered int64 `json:"answered"`
 	Failed   int64 `json:"failed"`
 	Turned   int64 `json:"turned"`
-	Misses   int64 `json:"misses"`         // with warm-ups
-	Dead     int   `json:"dead,omitempty"` // failures in a row that are not refusals for the load
-	BusyNs   int64 `json:"busy_ns"`        // on the plant's clock, in all
+	Misses   int64 `json:"misses"`             // with warm-ups
+	Unjudged int64 `json:"unjudged,omitempty"` // answers whose prompts have no first-token deadline; with warm-ups
+	Dead     int   `json:"dead,omitempty"`     // failures in a row that are not refusals for the load
+	BusyNs   int64 `json:"busy_ns"`            // on the plant's clock, in all
 
 	BoundBy string `json:"bound_by,omitempty"` // why whoever asked was the bottleneck; empty where not
 
@@ -79,6 +80,7 @@ type Fixed struct {
 	LnRPS     float64 `json:"ln_rps,omitempty"`
 	Requests  int     `json:"requests"`            // outcomes, without the warm-up
 	Misses    []int   `json:"misses,omitempty"`    // which of them missed, counted from 0
+	Unjudged  int     `json:"unjudged,omitempty"`  // answers whose prompts have no first-token deadline, besides Requests
 	Withdrawn int     `json:"withdrawn,omitempty"` // that failed after they had met the objective
 	Ahead     []int   `json:"ahead,omitempty"`     // requests that each found under way
 	Sent      int     `json:"sent"`                // with warm-ups
@@ -95,6 +97,7 @@ const (
 	NeverMissed  Ending = "never_missed"  // the objective held at every rate that was tried
 	AlwaysMiss   Ending = "always_missed" // it fails even at a twentieth of saturation
 	Unanswered   Ending = "unanswered"    // nothing was ever answered
+	NoneJudged   Ending = "none_judged"   // no answer could be judged: none of the prompts has a first-token deadline
 	Died         Ending = "died"          // it answered, and then no more
 	Stopped      Ending = "stopped"       // Enough said so, such as for money
 	Interrupted  Ending = "interrupted"   // and can go on

@@ -73,7 +73,7 @@ func (e *engine) testRun(t *testing.T, api string, streams int) {
 	if len(r.SLO) != 1 || r.SLO[0].Verdict != metrics.Met {
 		t.Errorf("verdicts %+v, wanted one: met", r.SLO)
 	}
-	if len(r.Goodput) != 1 || r.Goodput[0].RequestsS == nil || !(*r.Goodput[0].RequestsS > 0) || r.Goodput[0].Share != 1 {
+	if len(r.Goodput) != 1 || r.Goodput[0].RequestsS == nil || !(*r.Goodput[0].RequestsS > 0) || r.Goodput[0].Share == nil || *r.Goodput[0].Share != 1 {
 		t.Errorf("goodput %+v, wanted one above 0 with a share of 1", r.Goodput)
 	}
 	checkMetrics(t, &m, requests, requests*output)

@@ -263,7 +263,7 @@ func measureOf(s *report.Statistic, objectives []metrics.Objective) compare.Meas
 			m.Better = "lower"
 		}
 		if o.ByRequest() && s.Stat == "share" {
-			m.Each = func(r *metrics.Request) (float64, bool) { return flag(r.Met[number-1]), true }
+			m.Each = func(r *metrics.Request) (float64, bool) { return flag(r.Met[number-1]), r.Judged[number-1] }
 		}
 	}
 	return m

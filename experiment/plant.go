@@ -440,7 +440,7 @@ func (p *serverPlant) judge() {
 
 // take notes what became of a request.
 func (p *serverPlant) take(t *recording.Trace) {
-	met, err := p.met.Met(t)
+	met, judged, err := p.met.Met(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.judged++
@@ -452,13 +452,13 @@ func (p *serverPlant) take(t *recording.Trace) {
 		if i := slices.IndexFunc(p.under, func(b *pending) bool { return b.index == t.Index }); i >= 0 {
 			b := p.under[i]
 			b.over, b.end = true, t.End.Or(t.Due)
-			if !b.Missed && !met {
+			if !b.Missed && judged && !met {
 				p.withdrawn++
 			}
 		}
 		return
 	}
-	a.Missed = !met
+	a.Missed, a.Unjudged = judged && !met, !judged
 	a.At = p.simulated(t.Sent.Or(t.Due))
 	a.Failed, a.Turned = t.Outcome != recording.OK, t.Outcome != recording.OK && turned(t)
 	a.known, a.over, a.end = true, true, t.End.Or(t.Due)

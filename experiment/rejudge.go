@@ -77,28 +77,35 @@ func foundIn(dir string) (*capacity.Result, *capacity.State, error) {
 func judgedAgain(src recording.Source, met *metrics.Predicate, was capacity.Fixed) (capacity.Fixed, error) {
 	f := capacity.Fixed{LnRPS: was.LnRPS, Sent: was.Sent, Tokens: was.Tokens, SpanNs: was.SpanNs}
 	last := int64(-1)
-	var missed []bool
+	var missed, judged []bool
 	for t := range src.Traces(recording.AllColumns) {
 		if t.Phase != recording.Measured {
 			continue
 		}
-		ok, err := met.Met(&t)
+		ok, known, err := met.Met(&t)
 		if err != nil {
 			return f, err
 		}
 		if t.Index != last { // a later try of the same request replaces what came before
-			missed = append(missed, false)
+			missed, judged = append(missed, false), append(judged, false)
 		}
-		missed[len(missed)-1], last = !ok, t.Index
+		missed[len(missed)-1], judged[len(judged)-1], last = !ok, known, t.Index
 	}
 	for i, m := range missed {
-		if m {
-			f.Misses = append(f.Misses, i)
+		if !judged[i] {
+			f.Unjudged++
+			continue
 		}
+		if m {
+			f.Misses = append(f.Misses, f.Requests)
+		}
+		if len(missed) == len(was.Ahead) {
+			f.Ahead = append(f.Ahead, was.Ahead[i])
+		}
+		f.Requests++
 	}
-	f.Requests = len(missed)
-	if f.Requests == len(was.Ahead) {
-		f.Ahead = was.Ahead
+	if f.Requests == 0 && f.Unjudged > 0 {
+		return f, fmt.Errorf("none of its %d answers at the fixed rate has a first-token deadline: their prompts are not among the lengths that the deadlines are valid for", f.Unjudged)
 	}
 	if f.Requests == 0 {
 		return f, fmt.Errorf("none of its requests was sent at the fixed rate of the search")

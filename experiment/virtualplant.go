@@ -36,10 +36,10 @@ type virtualPlant struct {
 
 // An outcome is a request's as far as it is known.
 type outcome struct {
-	due                          int64
-	ahead                        int32
-	token, ended, decided        bool
-	missed, failed, turned, told bool
+	due                                    int64
+	ahead                                  int32
+	token, ended, decided                  bool
+	missed, unjudged, failed, turned, told bool
 }
 
 // newVirtualPlant makes one of the spec's system, with what other seeds than its own
@@ -190,7 +190,7 @@ func (p *virtualPlant) Outcomes() []capacity.Outcome {
 		}
 		o.told = true
 		p.told++
-		p.known = append(p.known, capacity.Outcome{At: o.due, Ahead: int(o.ahead), Missed: o.missed, Failed: o.failed, Turned: o.turned})
+		p.known = append(p.known, capacity.Outcome{At: o.due, Ahead: int(o.ahead), Missed: o.missed, Unjudged: o.unjudged, Failed: o.failed, Turned: o.turned})
 	}
 	return p.known
 }
@@ -233,8 +233,8 @@ func (p *virtualPlant) ended(r *sim.Record) {
 		return
 	}
 	t := r.Trace(p.packing)
-	met, err := p.meets.Met(&t)
-	o.missed = !met
+	met, judged, err := p.meets.Met(&t)
+	o.missed, o.unjudged = judged && !met, !judged
 	if err != nil && p.failure == nil {
 		p.failure = err
 	}

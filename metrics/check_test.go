@@ -76,7 +76,7 @@ func TestUncheckedIsNotGood(t *testing.T) {
 	s := recording.Slice{steadyTrace(0, 5, 1e8, 1e7), steadyTrace(1, 5, 1e8, 1e7), steadyTrace(2, 5, 1e8, 1e7), steadyTrace(3, 5, 1e8, 1e7)}
 	s[0].Check = recording.Pass
 	r := evaluate(t, s, recording.Meta{}, Options{Check: "command", SLO: objectivesOf(t, "ttft<=1s")})
-	exactly(t, "goodput", r.Goodput[0].Share, 0.25)
+	exactly(t, "goodput", *r.Goodput[0].Share, 0.25)
 	if r.Checks == nil || r.Checks.Unchecked != 3 || r.Checks.Passed != 1 || r.Checks.Example != nil {
 		t.Errorf("checks %+v", r.Checks)
 	}
@@ -85,7 +85,7 @@ func TestUncheckedIsNotGood(t *testing.T) {
 	}
 	// A recording that comes without a run file says by itself what was checked.
 	r = evaluate(t, s, recording.Meta{}, Options{SLO: objectivesOf(t, "ttft<=1s")})
-	exactly(t, "goodput", r.Goodput[0].Share, 1)
+	exactly(t, "goodput", *r.Goodput[0].Share, 1)
 	if r.Checks == nil || r.Checks.Unchecked != 0 || warningOf(r, "unchecked") != "" {
 		t.Errorf("checks %+v", r.Checks)
 	}
@@ -99,7 +99,7 @@ func TestSlowAsRecorded(t *testing.T) {
 	if r.Slow == nil || *r.Slow != 1 {
 		t.Errorf("slow %v, want 1", r.Slow)
 	}
-	exactly(t, "goodput", r.Goodput[0].Share, 1./3)
+	exactly(t, "goodput", *r.Goodput[0].Share, 1./3)
 	r = evaluate(t, s, recording.Meta{}, Options{SlowNs: 1e9, SLO: objectivesOf(t, "ttft<=1s")})
 	if r.Slow == nil || *r.Slow != 0 {
 		t.Errorf("slow %v, want 0", r.Slow)

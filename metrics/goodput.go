@@ -15,11 +15,14 @@ func (a *answer) slow(threshold int64) bool {
 // goodput is the rate of requests that met each objective, and all of them
 // jointly, over the length of the window in ns.
 func (o *objectives) goodput(r *Result, window int64) {
-	longest := &judged{dep: o.opt.dependence, tau: stats.Independent}
+	longest := &judged{requests: o.requests - o.unjudged, unjudged: o.unjudged, failed: o.failed, dep: o.opt.dependence, tau: stats.Independent}
 	add := func(name string, j *judged, good, tokens int64) {
-		g := Goodput{Objective: name, RequestsS: perSecond(float64(good), window), TokensS: perSecond(float64(tokens), window)}
-		share, low, high := j.share(good, o.requests)
-		g.Share, g.ShareLow, g.ShareHigh = share, &low, &high
+		g := Goodput{Objective: name, NotJudged: j.unjudged}
+		if !j.unknown() {
+			g.RequestsS, g.TokensS = perSecond(float64(good), window), perSecond(float64(tokens), window)
+			share, low, high := j.share(good, j.requests)
+			g.Share, g.ShareLow, g.ShareHigh = &share, &low, &high
+		}
 		r.Goodput = append(r.Goodput, g)
 	}
 	if o.requests == 0 {

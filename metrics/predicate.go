@@ -36,7 +36,9 @@ func NewPredicate(o Objective, opt Options, timeScale float64) (*Predicate, erro
 }
 
 // Met judges a request that has ended. Every failure misses, whatever the terms.
-func (p *Predicate) Met(t *recording.Trace) (bool, error) {
+// Not judged is a good answer whose prompt has no first-token deadline, where a term
+// asks for one: it neither meets the objective nor misses it.
+func (p *Predicate) Met(t *recording.Trace) (met, judged bool, err error) {
 	if !p.scale.one() {
 		for scaled := range p.scale.traces(slices.Values([]recording.Trace{*t})) {
 			return p.met(&scaled)
@@ -45,11 +47,14 @@ func (p *Predicate) Met(t *recording.Trace) (bool, error) {
 	return p.met(t)
 }
 
-func (p *Predicate) met(t *recording.Trace) (bool, error) {
+func (p *Predicate) met(t *recording.Trace) (met, judged bool, err error) {
 	if err := p.answer.read(t, &p.opt); err != nil {
-		return false, err
+		return false, false, err
 	}
-	return p.answer.good && (p.objective.LessIsBetter() || p.objective.of(&p.answer, &p.opt)), nil
+	if !p.objective.knows(&p.answer, &p.opt) {
+		return false, false, nil
+	}
+	return p.answer.good && (p.objective.LessIsBetter() || p.objective.of(&p.answer, &p.opt)), true, nil
 }
 
 // Allowed is the share of requests that may miss, above 0 and below 1, or 0 where

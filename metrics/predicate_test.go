@@ -43,11 +43,11 @@ func TestPredicate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if met, err := p.Met(&good); err != nil || met != c.met {
+		if met, _, err := p.Met(&good); err != nil || met != c.met {
 			t.Errorf("%s at scale %g: %v %v", c.objective, c.scale, met, err)
 		}
 		for _, failed := range []*recording.Trace{&cut, &unsent} {
-			if met, err := p.Met(failed); err != nil || met {
+			if met, _, err := p.Met(failed); err != nil || met {
 				t.Errorf("%s is met by a request that failed (%s), %v", c.objective, failed.Outcome, err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestPredicate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Met(&broken); err == nil {
+	if _, _, err := p.Met(&broken); err == nil {
 		t.Error("arrivals without token counts were judged")
 	}
 }

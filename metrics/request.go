@@ -1,6 +1,10 @@
 package metrics
 
-import "fermata/recording"
+import (
+	"slices"
+
+	"fermata/recording"
+)
 
 // A Request is what one measured request came to, in the figures by which runs are
 // compared request by request. Times are in ns; a value that it does not have is
@@ -16,8 +20,9 @@ type Request struct {
 
 	// Met has an element an objective: whether the request met all its terms; for
 	// error whether the request failed, for schema whether its check passed. It is
-	// of no meaning for pooled gaps.
-	Met []bool
+	// of no meaning for pooled gaps. Judged has whether that is known: a good answer
+	// whose prompt has no first-token deadline does not count where a term asks for one.
+	Met, Judged []bool
 }
 
 // Lengths are those that a workload wanted, in tokens.
@@ -55,9 +60,14 @@ func (l *requestList) see(a *answer) {
 	}
 	r.GapLongest = known(a.longestGap())
 	for _, o := range l.opt.SLO {
-		r.Met = append(r.Met, o.of(a, l.opt))
+		r.Met, r.Judged = append(r.Met, o.of(a, l.opt)), append(r.Judged, o.knows(a, l.opt))
 	}
 	l.all = append(l.all, r)
+}
+
+// knows says whether a request can be judged by the objective.
+func (o *Objective) knows(a *answer, opt *Options) bool {
+	return !slices.ContainsFunc(o.Terms, func(t Term) bool { return !t.knows(a, opt) })
 }
 
 // of is what an objective says of one request.

@@ -432,9 +432,10 @@ type Goodput struct {
 	Objective string   `json:"objective"`
 	RequestsS *float64 `json:"requests_per_s,omitempty"`
 	TokensS   *float64 `json:"tokens_per_s,omitempty"`
-	Share     float64  `json:"share"`
+	Share     *float64 `json:"share,omitempty"` // absent where no request could be judged
 	ShareLow  *float64 `json:"share_low,omitempty"`
 	ShareHigh *float64 `json:"share_high,omitempty"`
+	NotJudged int64    `json:"not_judged,omitempty"` // good answers whose prompts have no first-token deadline
 }
 
 // A Verdict judges one objective.
@@ -449,6 +450,8 @@ type Verdict struct {
 	High      *float64 `json:"high,omitempty"`
 	Unit      string   `json:"unit,omitempty"`       // of value
 	WithoutIt int64    `json:"without_it,omitempty"` // good answers that had no value for a term, counted as meeting it
+	Judged    *int64   `json:"judged,omitempty"`     // requests; absent where all were
+	NotJudged int64    `json:"not_judged,omitempty"` // good answers whose prompts have no first-token deadline: neither met nor missed
 	Tau       *float64 `json:"tau,omitempty"`        // requests that are worth one
 	NEff      *float64 `json:"n_eff,omitempty"`      // independent values that the interval rests on
 	Status    string   `json:"status,omitempty"`     // of the interval, as a quantile's

@@ -86,6 +86,12 @@ func (t Term) viewed(opt *Options) bool {
 	return t.Name == "fluidity" && t.variant(opt) == FirstToken
 }
 
+// knows says whether the answer can be judged by the term: a good one whose prompt
+// has no first-token deadline is neither fluid nor not.
+func (t Term) knows(a *answer, opt *Options) bool {
+	return !a.good || len(a.due) > 0 || !t.viewed(opt)
+}
+
 // holdsIn is judge's verdict for such a term in one view of the deadline.
 func (t Term) holdsIn(a *answer, view int) bool {
 	s, ok := a.scoreFirst(view, t.GapNs)

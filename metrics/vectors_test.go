@@ -371,7 +371,7 @@ func checkRest(t *testing.T, r *Result, want aggregate) {
 	seconds := float64(r.Window.EndNs-r.Window.StartNs) / 1e9
 	for i, w := range want.Goodput {
 		g := r.Goodput[i]
-		near(t, "goodput share", g.Share, fraction(t, w.Share), 0)
+		near(t, "goodput share", *g.Share, fraction(t, w.Share), 0)
 		near(t, "good requests", *g.RequestsS*seconds, float64(w.Requests), 1e-12)
 		near(t, "good tokens", *g.TokensS*seconds, float64(w.Tokens), 1e-12)
 	}

@@ -30,6 +30,7 @@ type judged struct {
 	again   bool
 	gaps    *gaps // of a pooled term
 
+	requests, unjudged, failed  int64 // that are judged; good ones that no term can judge; the failed of the former
 	met, goodput, goodputTokens int64 // requests; those and their tokens that count as goodput
 	withoutIt                   int64
 	metIn                       []int64 // requests, in each view of first-token deadlines
@@ -49,6 +50,7 @@ type objectives struct {
 	requests, failed int64
 	every            bool  // the last answer met all that have one
 	all, allTokens   int64 // goodput under every objective that has one
+	unjudged         int64 // requests that one of those does not judge
 }
 
 func newObjectives(opt Options, g *gaps) *objectives {
@@ -71,6 +73,12 @@ func newObjectives(opt Options, g *gaps) *objectives {
 		o.list = append(o.list, j)
 	}
 	return o
+}
+
+// unknown says that there is nothing to judge by: no request, or none but failed
+// ones beside good ones that no term can judge.
+func (j *judged) unknown() bool {
+	return j.requests == 0 || j.unjudged > 0 && j.requests == j.failed
 }
 
 // pool is the gaps that a pooled term is about.
@@ -97,10 +105,23 @@ func (o *objectives) see(a *answer) {
 			o.failed++
 		}
 	}
-	every, tokens := true, int64(a.used.V)
+	every, known, tokens := true, true, int64(a.used.V)
 	fine := a.good && a.passes(o.opt.Check) && !a.slow(o.opt.SlowNs)
 	for _, j := range o.list {
+		if !j.knows(a, o.opt) {
+			known = false
+			if !a.second {
+				j.unjudged++
+			}
+			continue
+		}
 		j.value(a, o.opt)
+		if !a.second {
+			j.requests++
+			if !a.good {
+				j.failed++
+			}
+		}
 		if a.second || !j.hasGoodput() {
 			j.check(a)
 			continue
@@ -113,7 +134,10 @@ func (o *objectives) see(a *answer) {
 		every = every && met
 	}
 	o.every = every
-	if !a.second && every && fine {
+	if !a.second && !known {
+		o.unjudged++
+	}
+	if !a.second && every && known && fine {
 		o.all++
 		o.allTokens += tokens
 	}
@@ -242,12 +266,12 @@ func (o *objectives) asked(j *judged) ask { return ask{p: j.Share, never: o.fail
 func (o *objectives) seek() (want recording.Columns) {
 	for _, j := range o.list {
 		j.settle(o.opt.dependence)
-		at, low, high := j.ranks(o.requests)
+		at, low, high := j.ranks(j.requests)
 		switch {
 		case j.values != nil:
 			j.again = j.values.Seek(at, low, high)
 		case j.indexes != nil:
-			up := func(r int64) int64 { return o.requests + 1 - r }
+			up := func(r int64) int64 { return j.requests + 1 - r }
 			j.again = j.indexes.Seek(up(at), up(low), up(high))
 		}
 		if j.again {
@@ -284,9 +308,12 @@ func (o *objectives) compare(at, best, worst *float64, within func(float64) bool
 
 // ofRequests judges a share of requests, or a percentile of them.
 func (o *objectives) ofRequests(j *judged) Verdict {
-	v := Verdict{Objective: j.Text, WithoutIt: j.withoutIt, Verdict: Open, Status: insufficient}
-	n := o.requests
-	if n == 0 {
+	v := Verdict{Objective: j.Text, WithoutIt: j.withoutIt, NotJudged: j.unjudged, Verdict: Open, Status: insufficient}
+	n := j.requests
+	if j.unjudged > 0 {
+		v.Judged = &n
+	}
+	if j.unknown() {
 		return v
 	}
 	share, low, high := j.share(j.met, n)
@@ -317,7 +344,7 @@ func (o *objectives) unless(status, verdict string) string {
 // shareStatus is that of a share, whose interval has both ends and needs no number
 // of values beyond it.
 func (o *objectives) shareStatus(j *judged) string {
-	if d := o.opt.dependence; !d.short(o.requests, j.tau.V) {
+	if d := o.opt.dependence; !d.short(j.requests, j.tau.V) {
 		return d.trust()
 	}
 	return insufficient
@@ -325,7 +352,7 @@ func (o *objectives) shareStatus(j *judged) string {
 
 // onShare is the verdict where so many requests met the terms.
 func (o *objectives) onShare(j *judged, met int64) string {
-	n, asked := o.requests, float64(j.Share)/1000
+	n, asked := j.requests, float64(j.Share)/1000
 	_, low, high := j.share(met, n)
 	switch {
 	case o.opt.PointVerdict && met*1000 >= int64(j.Share)*n, !o.opt.PointVerdict && low >= asked:
@@ -339,10 +366,10 @@ func (o *objectives) onShare(j *judged, met int64) string {
 // onRank is the verdict on a percentile where so many requests kept the bound:
 // the value of a rank does if as many do.
 func (o *objectives) onRank(j *judged, met int64) string {
-	at, low, high := j.ranks(o.requests)
+	at, low, high := j.ranks(j.requests)
 	switch {
 	case o.opt.PointVerdict && met >= at, !o.opt.PointVerdict && high > 0 && met >= high:
-		return o.unless(o.opt.dependence.status(o.requests, j.tau.V, float64(o.requests)/j.tau.V, j.Share, true), Met)
+		return o.unless(o.opt.dependence.status(j.requests, j.tau.V, float64(j.requests)/j.tau.V, j.Share, true), Met)
 	case o.opt.PointVerdict, low > 0 && met < low:
 		return Missed
 	}
@@ -356,7 +383,7 @@ func (o *objectives) seenOtherwise(j *judged, v *Verdict) {
 	stands := v.Verdict
 	for i, met := range j.metIn {
 		w := o.opt.views[i]
-		seen := VerdictView{Edge: string(w.edge), SlackNs: w.slack, Verdict: o.onShare(j, met), Share: float64(met) / float64(o.requests)}
+		seen := VerdictView{Edge: string(w.edge), SlackNs: w.slack, Verdict: o.onShare(j, met), Share: float64(met) / float64(j.requests)}
 		if j.indexes != nil && j.Percentile {
 			seen.Verdict = o.onRank(j, met)
 		}
@@ -371,7 +398,7 @@ func (o *objectives) seenOtherwise(j *judged, v *Verdict) {
 // requests come last, answers without the figure first.
 func (o *objectives) percentile(j *judged, v *Verdict) (verdict string, closed bool) {
 	t := j.Terms[0]
-	at, low, high := j.ranks(o.requests)
+	at, low, high := j.ranks(j.requests)
 	if j.indexes != nil {
 		v.Unit = "1"
 		bound := float64(t.Num) / float64(t.Den)
@@ -379,7 +406,7 @@ func (o *objectives) percentile(j *judged, v *Verdict) (verdict string, closed b
 			if rank == 0 {
 				return nil
 			}
-			f, ok := j.indexes.At(o.requests + 1 - rank)
+			f, ok := j.indexes.At(j.requests + 1 - rank)
 			if f > 1 { // absentIndex
 				f = math.Inf(1)
 			}

@@ -106,7 +106,7 @@ func capacitySchema() (*schema.Schema, error) {
 		Enum: map[string][]string{
 			"Result.schema": {capacity.Schema}, "Result.method": {capacity.HTRM, capacity.Bisect},
 			"Result.ending": {
-				"", string(capacity.Found), string(capacity.NeverMissed), string(capacity.AlwaysMiss), string(capacity.Unanswered),
+				"", string(capacity.Found), string(capacity.NeverMissed), string(capacity.AlwaysMiss), string(capacity.Unanswered), string(capacity.NoneJudged),
 				string(capacity.Died), string(capacity.Stopped), string(capacity.Interrupted), string(capacity.Unsettled), string(capacity.NotBracketed),
 			},
 		},

@@ -230,7 +230,9 @@ func (c *longForm) objectives(r *metrics.Result) {
 		name := "goodput/" + g.Objective
 		c.figure(name, "requests/s", "requests", g.RequestsS)
 		c.figure(name, "tokens/s", "tokens", g.TokensS)
-		c.row(row{metric: name, unit: "1", stat: "share", value: &g.Share, low: g.ShareLow, high: g.ShareHigh})
+		if g.Share != nil {
+			c.row(row{metric: name, unit: "1", stat: "share", value: g.Share, low: g.ShareLow, high: g.ShareHigh})
+		}
 	}
 	c.verdicts("", r.SLO)
 	c.mlperf(r.MLPerf)

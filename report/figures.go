@@ -88,7 +88,7 @@ func figures(r *metrics.Result) []figure {
 	add("same read as the token before", "share", r.SameReadShare)
 	for i := range r.Goodput {
 		g := &r.Goodput[i]
-		add("good: "+term.Plain(g.Objective), "share", &g.Share)
+		add("good: "+term.Plain(g.Objective), "share", g.Share)
 	}
 	return fs
 }

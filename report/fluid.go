@@ -40,7 +40,7 @@ func fluidity(r *metrics.Result) block {
 	for _, f := range asStated(r) {
 		d := f.Index
 		if d == nil {
-			d = &metrics.Dist{}
+			d = &metrics.Dist{Missing: r.Load.Measured}
 		}
 		if d.N == 0 && d.Missing == 0 {
 			continue // no request was measured

@@ -132,7 +132,7 @@ func (h *htmlPage) goodputFrontier(ladders [][]rung) *picture {
 		for _, g := range ladder {
 			r := h.runs[g.run].Result
 			n := len(r.Goodput)
-			if n == 0 || r.Goodput[n-1].RequestsS == nil {
+			if n == 0 || r.Goodput[n-1].RequestsS == nil || r.Goodput[n-1].Share == nil {
 				continue
 			}
 			good := r.Goodput[n-1] // of all objectives where there are several
@@ -142,7 +142,7 @@ func (h *htmlPage) goodputFrontier(ladders [][]rung) *picture {
 			}
 			line.X, line.Y = append(line.X, g.offered), append(line.Y, *good.RequestsS)
 			plot.X.Max = max(plot.X.Max, g.offered)
-			p.row(0, g.offered, *good.RequestsS, h.titles[g.run], term.Plain(good.Objective), plainNumber(g.offered), plainNumber(*good.RequestsS), plainNumber(good.Share), inMs(ttft.Value), inMs(tbt.Value))
+			p.row(0, g.offered, *good.RequestsS, h.titles[g.run], term.Plain(good.Objective), plainNumber(g.offered), plainNumber(*good.RequestsS), plainNumber(*good.Share), inMs(ttft.Value), inMs(tbt.Value))
 		}
 		plot.Marks = append(plot.Marks, line, chart.Dots{Class: seriesClass(k), X: line.X, Y: line.Y, Radius: 3})
 	}

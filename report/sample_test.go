@@ -130,7 +130,7 @@ func sample(name string, freezes bool) *metrics.Result {
 		Rates: metrics.Rates{TPOT: ptr(48.5), TailTBT: ptr(1e9 / tail), Fluid: ptr(48.0)},
 		Goodput: []metrics.Goodput{{
 			Objective: "ttft<=500ms and tbt.p99<=50ms @99%", RequestsS: ptr(3.7), TokensS: ptr(333.0),
-			Share: 0.925, ShareLow: ptr(0.9), ShareHigh: ptr(0.944),
+			Share: ptr(0.925), ShareLow: ptr(0.9), ShareHigh: ptr(0.944),
 		}},
 		SLO: []metrics.Verdict{
 			{Objective: "ttft<=500ms @p90", Verdict: "met", Value: ptr(292e6), Low: ptr(280e6), High: ptr(301e6), Unit: "ns", Status: "assumed"},

@@ -121,7 +121,10 @@ func (s *Sweep) AddPoint(p SweepPoint, r *metrics.Result) {
 		}
 	}
 	for _, g := range r.Goodput {
-		p.Shares = append(p.Shares, SweepShare{g.Objective, g.Share, g.ShareLow, g.ShareHigh, g.RequestsS})
+		if g.Share == nil {
+			continue // nothing could be judged
+		}
+		p.Shares = append(p.Shares, SweepShare{g.Objective, *g.Share, g.ShareLow, g.ShareHigh, g.RequestsS})
 	}
 	if c := r.Cost; c != nil {
 		p.Currency, p.PerMillion, p.PerMillionGood = c.Currency, c.PerMillion, c.PerMillionGood
@@ -320,7 +323,7 @@ func (s *Sweep) frontier() block {
 		}
 		if objectives > 0 {
 			met := []cell{text(term.None), {}, text(term.None)}
-			if n := len(p.Shares); n > 0 {
+			if n := len(p.Shares); n > 0 && n == len(s.results[i].Goodput) {
 				g := p.Shares[n-1]
 				met = []cell{text(term.Percent(g.Share)), {text: interval("share", g.Low, g.High), tone: term.Faint}, rate(g.GoodRPS)}
 			}

@@ -83,7 +83,7 @@ func NewTrial(settings []Setting, r *metrics.Result) TuneTrial {
 	t := TuneTrial{Settings: settings, Tuned: len(settings) > 0, Requests: r.Load.Measured, OfferedRPS: r.Load.OfferedRPS, TokensPerS: r.Throughput.OutputTokensPerSFinished}
 	if n := len(r.Goodput); n > 0 {
 		g := r.Goodput[n-1] // all of them jointly, where there are several
-		t.GoodRPS, t.Share = g.RequestsS, &g.Share
+		t.GoodRPS, t.Share = g.RequestsS, g.Share
 		if t.OfferedRPS != nil && g.ShareLow != nil && g.ShareHigh != nil {
 			low, high := *t.OfferedRPS**g.ShareLow, *t.OfferedRPS**g.ShareHigh
 			t.Low, t.High = &low, &high

@@ -139,6 +139,9 @@ func objectives(slo []metrics.Verdict) fact {
 			} else if v.Share != nil {
 				s += " (" + term.Percent(*v.Share) + " of requests)"
 			}
+			if text := notJudged(v); text != "" {
+				s += ", " + text
+			}
 			named = append(named, s)
 		}
 	}
@@ -164,8 +167,15 @@ func judgements(r *metrics.Result) block {
 		if g.TokensS != nil {
 			parts = append(parts, term.Number(*g.TokensS, false)+" tokens/s")
 		}
-		parts = append(parts, strings.TrimSpace(term.Percent(g.Share)+" "+interval("share", g.ShareLow, g.ShareHigh))+
-			" of measured requests")
+		of := " of measured requests"
+		if g.NotJudged > 0 {
+			of = fmt.Sprintf(" of the %s of %s measured requests that could be judged", term.Count(r.Load.Measured-g.NotJudged), term.Count(r.Load.Measured))
+		}
+		if g.Share == nil {
+			parts = append(parts, "not known: no good answer could be judged")
+		} else {
+			parts = append(parts, strings.TrimSpace(term.Percent(*g.Share)+" "+interval("share", g.ShareLow, g.ShareHigh))+of)
+		}
 		b.fact("goodput", strings.Join(parts, " · ")+" — "+term.Plain(g.Objective))
 	}
 	return b
@@ -175,6 +185,9 @@ func judgement(v *metrics.Verdict) string {
 	parts := []string{term.Plain(v.Objective)}
 	if v.Value != nil {
 		parts = append(parts, strings.TrimSpace("at "+amount(v.Unit, *v.Value)+" "+interval(v.Unit, v.Low, v.High)))
+	}
+	if text := notJudged(v); text != "" {
+		parts = append(parts, text)
 	}
 	if v.Value == nil && v.Unit == "ns" && v.Verdict != metrics.Met {
 		parts = append(parts, "at no time at all: so many requests failed that they are in the percentile")
@@ -188,10 +201,23 @@ func judgement(v *metrics.Verdict) string {
 	}
 	if v.Status == statusAssumed {
 		parts = append(parts, "~ interval by the bursts that this run saw")
-	} else if v.Status == statusInsufficient && v.Verdict == metrics.Open {
+	} else if v.Status == statusInsufficient && v.Verdict == metrics.Open && (v.Share != nil || v.NotJudged == 0) {
 		parts = append(parts, "too few requests to judge by")
 	}
 	return strings.Join(parts, " · ")
+}
+
+// notJudged says how many requests an objective is judged by, where that is not all
+// of them.
+func notJudged(v *metrics.Verdict) string {
+	switch {
+	case v.NotJudged == 0:
+		return ""
+	case v.Share == nil || v.Judged == nil:
+		return fmt.Sprintf("not judged: none of %s good answers has a first-token deadline for its prompt", term.Count(v.NotJudged))
+	}
+	return fmt.Sprintf("judged by %s of %s requests: %s good answers have no first-token deadline for their prompts",
+		term.Count(*v.Judged), term.Count(*v.Judged+v.NotJudged), term.Count(v.NotJudged))
 }
 
 // outcomes are the classes in which measured requests ended; none is dropped.
