@@ -152,19 +152,19 @@ func stale(s *spec.Run, meta *recording.Meta) *metrics.Warning {
 // priceSample is of how many requests the mean price is taken beforehand.
 const priceSample = 200
 
-// spending says what so many requests will cost, about, by prices of tokens; empty
+// expected is what so many requests will cost, about, by prices of tokens; false
 // where that is not known.
-func spending(s *spec.Run, requests int64) string {
+func expected(s *spec.Run, requests int64) (cost.Amount, bool) {
 	if !s.Prices.Given() || s.Prices.File != "" || requests == 0 || len(s.Targets) > 0 {
-		return ""
+		return cost.Amount{}, false
 	}
 	rate, err := rateOf(s, "", s.Target.Model)
 	if err != nil {
-		return ""
+		return cost.Amount{}, false
 	}
 	prompts, _, err := open(s)
 	if err != nil {
-		return ""
+		return cost.Amount{}, false
 	}
 	var sum cost.Amount
 	n := int64(0)
@@ -176,8 +176,15 @@ func spending(s *spec.Run, requests int64) string {
 		sum = sum.Plus(rate.Of(int64(q.PromptTokens), int64(q.OutputTokens)))
 	}
 	whole, ok := cost.PerMillion(sum, n)
+	return whole.Share(requests), ok
+}
+
+// spending says what so many requests will cost, about; empty where that is not
+// known.
+func spending(s *spec.Run, requests int64) string {
+	amount, ok := expected(s, requests)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf(", about %s %s", whole.Share(requests).Short(), s.Prices.Currency)
+	return fmt.Sprintf(", about %s %s", amount.Short(), s.Prices.Currency)
 }

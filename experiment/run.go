@@ -104,7 +104,7 @@ func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
 	}
 	if !prompts.Conversing() {
 		if s.Schedule.Think != "" && arrivals.Users() == 0 {
-			return nil, nil, errors.New("schedule.think is for closed loops and conversations, and this run has neither; leave it out, or give concurrency or turns")
+			return nil, nil, conf.Mistakes{{Path: "schedule.think", Text: "is for closed loops and conversations, and this run has neither; leave it out, or give concurrency or turns"}}
 		}
 		return prompts, arrivals, nil
 	}

@@ -34,8 +34,14 @@ func (s *Subject) simulated() bool { return s.File != "" && !spec.NamesTarget(s.
 func (s *Subject) read(more ...conf.Setting) (*play, error) {
 	sets := append(slices.Clone(s.Sets), more...)
 	if s.simulated() {
+		var served conf.Mistakes
 		for i := range sets {
-			sets[i].Path = spec.SimKey(sets[i].Path)
+			if sets[i].Path = spec.SimKey(sets[i].Path); spec.OfServers(sets[i].Path) {
+				served = append(served, conf.Mistake{File: sets[i].From, Path: sets[i].Path, Text: "is for a server, and " + s.File + " is a simulator's spec, played in virtual time: leave it out"})
+			}
+		}
+		if err := served.Err(); err != nil {
+			return nil, err
 		}
 		one, err := spec.ReadSim(s.File, s.Data, sets)
 		if err != nil {
@@ -131,7 +137,7 @@ func (p *play) length() (requests int64, seconds float64, err error) {
 	requests, known := arrivals.MeasuredTotal()
 	s := &p.run.Schedule
 	if !known && s.Duration == 0 && prompts.Timed() == 0 {
-		return 0, 0, errors.New("nothing says when it ends: give --requests or --duration")
+		return 0, 0, conf.Mistakes{{Text: "nothing says when a load ends: give --requests or --duration"}}
 	}
 	seconds = s.Duration.Seconds()
 	if seconds <= 0 && s.Rate > 0 && s.Kind != schedule.All {
@@ -168,7 +174,7 @@ func openSeries(dir string, seed uint64) (*series, error) {
 	data, err := os.ReadFile(filepath.Join(dir, seriesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		if exists(filepath.Join(dir, "requests.parquet")) || exists(filepath.Join(dir, "journal")) {
-			return nil, fmt.Errorf("%s holds a run: give another folder with --out, or leave --out away", dir)
+			return nil, conf.Mistakes{{File: "--out", Text: dir + " holds a run: give another folder, or leave --out away"}}
 		}
 		return s, writable(dir)
 	}
@@ -185,7 +191,7 @@ func openSeries(dir string, seed uint64) (*series, error) {
 func (s *series) admit(label string, p *play) error {
 	sum := p.sum()
 	if before, known := s.plan.Plays[label]; known && before != sum {
-		return fmt.Errorf("%s was measured in %s under another spec: give another folder with --out, or the spec, flags and seed of before", label, s.dir)
+		return conf.Mistakes{{File: "--out", Text: fmt.Sprintf("%s was measured in %s under another spec: give another folder, or the spec, flags and seed of before", label, s.dir)}}
 	}
 	s.plan.Plays[label] = sum
 	return nil
@@ -213,7 +219,7 @@ func (s *series) kept(label, version string) *metrics.Result {
 		return nil
 	}
 	r, err := Judge(dir, nil, version)
-	if err != nil || r.Run.Interrupted != "" {
+	if err != nil || r.Run.Interrupted != "" || penniless(r) {
 		return nil
 	}
 	return r

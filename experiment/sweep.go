@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"fermata/cost"
 	"fermata/internal/conf"
 	"fermata/metrics"
 	"fermata/report"
+	"fermata/schedule"
 )
 
 // A Sweep is one load at several rates, or numbers of users.
@@ -29,12 +32,15 @@ type sweepPoint struct {
 	label string
 	value *float64
 	play  *play
+
+	costs  cost.Amount // about what it will cost, where that is known
+	priced bool
 }
 
 // Run plays every load into a folder of its own below that of the sweep, and says
 // what they come to together. Loads that ended before are kept. Everything is read
 // and checked before anything runs; budget is told then. An interrupted sweep has
-// the loads that ended.
+// the loads that ended, and so has one of which a load failed, beside the error.
 func (s *Sweep) Run(ctx context.Context, o Options) (*report.Sweep, string, error) {
 	o.fill()
 	first, err := s.read(s.settings(0)...)
@@ -51,11 +57,15 @@ func (s *Sweep) Run(ctx context.Context, o Options) (*report.Sweep, string, erro
 	if err != nil {
 		return nil, "", err
 	}
+	purse, err := newSweepPurse(first)
+	if err != nil {
+		return nil, "", err
+	}
 	points, err := s.points(kept)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := s.budget(points, kept, o); err != nil {
+	if err := s.budget(points, kept, purse, o); err != nil {
 		return nil, "", err
 	}
 	if err := kept.begin(); err != nil {
@@ -73,16 +83,28 @@ func (s *Sweep) Run(ctx context.Context, o Options) (*report.Sweep, string, erro
 	out.GPUs, out.From = first.gpus(s.GPUs)
 	for i, p := range points {
 		o.Say("load %d of %d: %s, seed %d", i+1, len(points), p.label, p.play.run.Seed)
-		d, was, err := kept.play(ctx, p.label, p.play, o)
+		if why := purse.short(kept.kept(p.label, o.Version) != nil, p); why != "" {
+			out.Stopped = why
+			break
+		}
+		d, was, err := kept.play(ctx, p.label, purse.into(p.play), o)
 		if errors.Is(err, ErrInterrupted) && len(out.Points) > 0 {
 			out.Cut = true
 			break
 		}
 		if err != nil {
-			return nil, dir, err
+			understand(out)
+			return out, dir, err
 		}
 		if d.End.Interrupted != "" && !d.End.ByFailures {
 			out.Cut = true
+			break
+		}
+		if err := purse.pay(d.Result, was); err != nil {
+			return out, dir, err
+		}
+		if penniless(d.Result) {
+			out.Stopped = fmt.Sprintf("%s ended early: %s", p.label, d.Result.Window.Why)
 			break
 		}
 		out.AddPoint(report.SweepPoint{Label: p.label, Value: p.value, Folder: filepath.Base(d.Dir), Kept: was}, d.Result)
@@ -102,7 +124,21 @@ func (s *Sweep) settings(i int) []conf.Setting {
 	case i < len(s.Users):
 		return []conf.Setting{{Path: "schedule.concurrency", Value: s.Users[i], From: "--concurrency"}}
 	}
-	return []conf.Setting{{Path: "schedule.kind", Value: "all", From: "--offline"}}
+	return []conf.Setting{{Path: "schedule.kind", Value: schedule.All, From: "--offline"}}
+}
+
+// ofLoad are the settings of the subject that hold at load number i: everything at
+// once has none of those that say when to ask.
+func (s *Sweep) ofLoad(i int) Subject {
+	if i < max(len(s.Rates), len(s.Users)) {
+		return s.Subject
+	}
+	offline := s.Subject
+	offline.Sets = slices.DeleteFunc(slices.Clone(s.Sets), func(c conf.Setting) bool {
+		key, timed := strings.CutPrefix(c.Path, "schedule.")
+		return timed && !slices.Contains([]string{"requests", "duration", "kind"}, key)
+	})
+	return offline
 }
 
 // points reads all loads, with the seeds that they have in the series.
@@ -138,8 +174,9 @@ func (s *Sweep) points(kept *series) ([]sweepPoint, error) {
 		if !s.Common || !seeded {
 			sets = append(sets, conf.Setting{Path: "seed", Value: fmt.Sprint(seed), From: "--seed"})
 		}
+		subject := s.ofLoad(i)
 		var err error
-		p.play, err = s.read(sets...)
+		p.play, err = subject.read(sets...)
 		if m, ok := err.(conf.Mistakes); ok {
 			mistakes = addMistakes(mistakes, m)
 			continue
@@ -147,6 +184,7 @@ func (s *Sweep) points(kept *series) ([]sweepPoint, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.play.run.Load.MaxCost = "" // the limit is the sweep's
 		if err := kept.admit(p.label, p.play); err != nil {
 			return nil, err
 		}
@@ -155,19 +193,29 @@ func (s *Sweep) points(kept *series) ([]sweepPoint, error) {
 	return points, mistakes.Err()
 }
 
-// budget tells what is to come, before anything runs.
-func (s *Sweep) budget(points []sweepPoint, kept *series, o Options) error {
+// budget tells what is to come, before anything runs. It is an error where that
+// costs more than it may.
+func (s *Sweep) budget(points []sweepPoint, kept *series, purse *sweepPurse, o Options) error {
 	var requests int64
+	var costs cost.Amount
+	priced := false
 	var seconds float64
 	open, ended := false, 0
-	for _, p := range points {
+	for i := range points {
+		p := &points[i]
 		n, took, err := p.play.length()
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.label, err)
 		}
-		if kept.kept(p.label, o.Version) != nil {
+		if r := kept.kept(p.label, o.Version); r != nil {
 			ended++
+			if err := purse.pay(r, false); err != nil {
+				return err
+			}
 			continue
+		}
+		if p.costs, p.priced = p.play.costs(n); p.priced {
+			costs, priced = costs.Plus(p.costs), true
 		}
 		requests += n
 		seconds += took
@@ -188,6 +236,9 @@ func (s *Sweep) budget(points []sweepPoint, kept *series, o Options) error {
 	default:
 		text += fmt.Sprintf(", %s of load with warm-ups and the last answers on top", span)
 	}
-	o.Say("%s%s", text, spending(points[0].play.run, requests))
-	return nil
+	if priced {
+		text += fmt.Sprintf(", about %s %s with warm-ups", costs.Short(), points[0].play.run.Prices.Currency)
+	}
+	o.Say("%s", text)
+	return purse.refuse(costs)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"fermata/internal/conf"
@@ -164,10 +165,17 @@ func TestSweepWithACommonSeed(t *testing.T) {
 	}
 }
 
-// A sweep of a real server: each load is a run in a folder of its own.
-func TestSweepOfAServer(t *testing.T) {
-	t.Parallel()
-	engine, err := serve.NewScript("test.yaml", []byte("models: {m: {ttft: 2ms, gap: 1ms, tokens: max}}\n"))
+// scripted is the address of a server that answers by a script until the test ends.
+func scripted(t *testing.T, script string) string {
+	t.Helper()
+	url, _ := serving(t, script)
+	return url
+}
+
+// serving is scripted with a way to end it before.
+func serving(t *testing.T, script string) (url string, end func()) {
+	t.Helper()
+	engine, err := serve.NewScript("test.yaml", []byte(script))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,9 +186,17 @@ func TestSweepOfAServer(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- serve.New(engine, serve.Options{}).Serve(ctx, ln) }()
-	defer func() { stop(); <-served }()
+	end = sync.OnceFunc(func() { stop(); <-served })
+	t.Cleanup(end)
+	return "http://" + ln.Addr().String(), end
+}
+
+// A sweep of a real server: each load is a run in a folder of its own.
+func TestSweepOfAServer(t *testing.T) {
+	t.Parallel()
+	url := scripted(t, "models: {m: {ttft: 2ms, gap: 1ms, tokens: max}}\n")
 	var sets []conf.Setting
-	for path, value := range map[string]string{"target.url": "http://" + ln.Addr().String(), "target.model": "m", "workload.input": "12", "workload.output": "3", "schedule.requests": "20", "slo": "[ttft<=1m @50%]"} {
+	for path, value := range map[string]string{"target.url": url, "target.model": "m", "workload.input": "12", "workload.output": "3", "schedule.requests": "20", "slo": "[ttft<=1m @50%]"} {
 		sets = append(sets, conf.Setting{Path: path, Value: value})
 	}
 	dir := filepath.Join(t.TempDir(), "sweep")

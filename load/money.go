@@ -14,6 +14,9 @@ type Budget struct {
 	Currency string
 }
 
+// MoneySpent is how End.Why begins where the money for the next request was gone.
+const MoneySpent = "the money was spent"
+
 // A purse holds what a run may cost. Its zero value has no bound.
 type purse struct {
 	mu          sync.Mutex
@@ -98,7 +101,7 @@ func (r *run) afford(p *prepared) bool {
 
 func (r *run) outOfMoney(due int64, worst cost.Amount) {
 	spent, _ := r.purse.spentSoFar()
-	why := fmt.Sprintf("the money was spent: of %s %s, %s by answers that had ended, and with those under way the next request, which may cost %s, could have passed it",
+	why := fmt.Sprintf(MoneySpent+": of %s %s, %s by answers that had ended, and with those under way the next request, which may cost %s, could have passed it",
 		r.Budget.Most, r.Budget.Currency, spent.Short(), worst.Short())
 	r.closed.CompareAndSwap(nil, &closing{max(due, r.clock.Now()), why})
 	r.stopSending("")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 
 	"fermata/internal/schema"
@@ -30,6 +31,7 @@ type Sweep struct {
 	Goodput []SweepGoodput `json:"goodput"`
 	Knee    *SweepKnee     `json:"knee,omitempty"`
 	Cut     bool           `json:"interrupted"`
+	Stopped string         `json:"stopped,omitempty"`
 
 	results []*metrics.Result // of the points
 }
@@ -158,6 +160,7 @@ var sweepKeys = map[string]string{
 	"Sweep.gpus":       "GPUs of the system, by which goodput is divided.",
 	"Sweep.gpus_from":  "Who says so: flag, prices, spec, or nobody, for which it is 1.",
 	"Sweep.goodput":    "One entry an objective and share, of objectives that are about requests; `all` is all of them jointly.",
+	"Sweep.stopped":    "Why the sweep ended before its last load, where nobody interrupted it, such as money that was spent; absent where it did not.",
 	"Sweep.knee":       "Absent with fewer than three points.",
 	"SweepPoint.label": "Such as rate-4, users-16 or offline.",
 	"SweepPoint.value": "Requests a second, or users. Absent of the offline point.",
@@ -223,6 +226,9 @@ func (s *Sweep) verdictText() string {
 	text := fmt.Sprintf("%s: %s", term.Plain(s.System), counted(len(s.Points), "load"))
 	if s.Cut {
 		text += ", interrupted"
+	}
+	if s.Stopped != "" {
+		text += ", stopped: " + s.Stopped
 	}
 	for _, g := range s.Goodput {
 		if last := s.Goodput[len(s.Goodput)-1]; g.Objective == last.Objective && g.Share > .95 {
@@ -344,8 +350,17 @@ func (s *Sweep) frontier() block {
 		}
 		b.notes = append(b.notes, "met: share of the requests that met "+words(last)+", failures among those that did not")
 	}
+	if slices.ContainsFunc(s.Points, SweepPoint.late) {
+		b.notes = append(b.notes, "good/s counts measured requests, over the measured time; finished/s what ended within that time. In short runs good ones that ended after it make the former more")
+	}
 	b.notes = append(b.notes, "frontier: no other load gave more tokens a second with p99 TTFT and TBT that are no worse")
 	return b
+}
+
+// late says that more good requests came of the measured time than ended in it.
+func (p SweepPoint) late() bool {
+	n := len(p.Shares)
+	return n > 0 && p.Shares[n-1].GoodRPS != nil && p.RequestsPerS != nil && *p.Shares[n-1].GoodRPS > *p.RequestsPerS
 }
 
 func (s *Sweep) marks(p *SweepPoint) []string {

@@ -54,3 +54,24 @@ func TestSweepPages(t *testing.T) {
 		t.Error("csv")
 	}
 }
+
+// More good requests a second than finished ones are explained; else nothing is.
+func TestSweepExplainsGood(t *testing.T) {
+	for finished, explained := range map[float64]bool{16.5: true, 20: false} {
+		s := swept()
+		s.Points = s.Points[:1]
+		s.Points[0].RequestsPerS = &finished
+		s.Points[0].Shares = []SweepShare{{Objective: "all", Share: .99, GoodRPS: ptr(19.8)}}
+		s.Stopped = "the money was spent before rate-8"
+		var b bytes.Buffer
+		if err := WriteSweep("terminal", &b, s, TerminalOptions{Width: 160}); err != nil {
+			t.Fatal(err)
+		}
+		if is := strings.Contains(b.String(), "good/s counts measured requests"); is != explained {
+			t.Errorf("%v finished: explained %v", finished, is)
+		}
+		if !strings.Contains(b.String(), "1 load, stopped: the money was spent before rate-8") {
+			t.Error(b.String())
+		}
+	}
+}

@@ -84,7 +84,7 @@ func (r *Run) report(doc *conf.Doc) {
 	if r.Schedule.Streams > 1 && r.Workload.Turns > 1 {
 		found = append(found, conf.Problem{Path: "streams", Text: "cannot be given beside workload.turns: the requests of a query do not wait for each other"})
 	}
-	if r.timesFromData() {
+	if r.timesFromData() || r.usersUnread(doc) {
 		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path == "rate" })
 	}
 	doc.Report("schedule", found)
@@ -203,6 +203,11 @@ func (r *Run) checkWorkload() []conf.Problem {
 		found.add("dataset", "must be a file, and %s is a folder", r.Workload.Dataset)
 	}
 	return found
+}
+
+// usersUnread says that users were given and could not be read: nobody lacks a rate.
+func (r *Run) usersUnread(doc *conf.Doc) bool {
+	return r.Schedule.Concurrency == 0 && doc.Has("schedule.concurrency")
 }
 
 // mostRetries is more than anybody's patience.

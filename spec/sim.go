@@ -171,7 +171,7 @@ func (s *Sim) report(doc *conf.Doc, r *Run) {
 	case r.Schedule.Streams > 1:
 		found = append(found, conf.Problem{Path: "streams", Text: "is for runs against a server (fermata serve --sim); in virtual time each user has one request in flight"})
 	}
-	if r.timesFromData() {
+	if r.timesFromData() || r.usersUnread(doc) {
 		found = slices.DeleteFunc(found, func(p conf.Problem) bool { return p.Path == "rate" })
 	}
 	doc.Report("schedule", found)
@@ -296,6 +296,20 @@ func (s *Sim) System() string {
 		parts = append(parts, fmt.Sprintf("speculation γ %d α %g", g.Gamma, g.Alpha))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// OfServers says that a dotted path is of a run file, which asks a server, and
+// means nothing to a simulator's spec.
+func OfServers(path string) bool {
+	of := func(v any) bool {
+		return slices.ContainsFunc(conf.Keys(v), func(key string) bool { return head(key) == head(path) })
+	}
+	return of(Run{}) && !of(Sim{})
+}
+
+// head is the first key of a dotted path.
+func head(path string) string {
+	return path[:strings.IndexAny(path+".", ".[")]
 }
 
 // SimKey is the dotted path that a short name of a simulator's key means, such as

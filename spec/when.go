@@ -58,10 +58,37 @@ func preferWhen(s *schedule.Options, converse bool, given func(path string) bool
 			drop("kind", func() { s.Kind = "" })
 		}
 	}
+	if set("kind") && s.Kind == schedule.All && !open(set) {
+		preferAll(s, drop)
+		if !converse {
+			drop("think", func() { s.Think = "" })
+		}
+	}
 	preferGaps(s, set)
 	if set("kind") && !file {
 		s.File = ""
 	}
+}
+
+// open says that one of the keys is set that say when to ask.
+func open(set func(string) bool) bool {
+	return slices.ContainsFunc([]string{"rate", "ramp", "steps", "concurrency", "file"}, set)
+}
+
+// preferAll is preferWhen for everything at once, which takes the place of whatever
+// spreads requests over time.
+func preferAll(s *schedule.Options, drop func(string, func())) {
+	drop("rate", func() { s.Rate = 0 })
+	drop("ramp", func() { s.Ramp = nil })
+	drop("steps", func() { s.Steps = nil })
+	drop("concurrency", func() { s.Concurrency = 0 })
+	drop("streams", func() { s.Streams = 0 })
+	drop("burst", func() { s.Burst = nil })
+	drop("burstiness", func() { s.Burstiness = 0 })
+	drop("shape", func() { s.Shape = 0 })
+	drop("speedup", func() { s.Speedup = 0 })
+	drop("warmup", func() { s.Warmup = "" })
+	drop("drain", func() { s.Drain = "" })
 }
 
 // preferGaps is preferWhen for the kinds of gaps.

@@ -33,10 +33,10 @@ SPEC is a run file, or a simulator's spec, which is played in virtual time. Each
 load is an ordinary run in a folder of its own. Begun again with the same --out, a
 sweep keeps what it measured and goes on. Each load has another seed, so that no
 cache has seen its prompts; with --common-seed all have the same. docs/sweep.md has
-the rules.
+the rules. --max-cost is of the whole sweep.
 
-Exit codes: 0 measured; 1 the tool or its first request failed; 2 wrong usage; 130
-interrupted, with what was measured kept.`,
+Exit codes: 0 measured; 1 the tool or its first request failed; 2 wrong usage; 4 the
+money was spent before the last load; 130 interrupted, with what was measured kept.`,
 		Example: `  fermata sweep http://127.0.0.1:8000 --rates 1,2,4,8 --requests 500 --slo "ttft<=2s and tbt.p99<=100ms"
   fermata sweep http://127.0.0.1:8000 --concurrency 1,4,16 --requests 300 --gpus 2 --out runs/sweep
   fermata sweep system.yaml --rates 0.5,1,1.5,2 --requests 2000 --offline --slo "fluidity>=0.9 gap=50ms"`,
@@ -124,19 +124,26 @@ func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out, format str
 	line.watch(&o)
 	done, dir, err := w.Run(ctx, o)
 	line.end()
+	if done != nil && (err == nil || len(done.Points) > 0) {
+		if err := report.WriteSweep(format, s.out, done, look(s.out)); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		if dir != "" {
 			s.say("what was measured is kept in %s; the same command with --out %s goes on", dir, dir)
 		}
 		return err
 	}
-	if err := report.WriteSweep(format, s.out, done, look(s.out)); err != nil {
-		return err
-	}
 	s.say("recorded in %s", dir)
-	if done.Cut {
+	switch {
+	case done.Cut:
 		s.say("the same command with --out %s goes on", dir)
 		return status(exitInterrupted)
+	case done.Stopped != "":
+		s.say("%s", done.Stopped)
+		s.say("the same command with a higher --max-cost and --out %s goes on", dir)
+		return status(exitUnclear)
 	}
 	return nil
 }
