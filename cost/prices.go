@@ -237,6 +237,15 @@ func (e Entry) known(model string) error {
 	return nil
 }
 
+// CheckProvider is the error of a provider that the prices do not know; nil without
+// one, and for prices that are not by provider.
+func (p *Prices) CheckProvider(name string) error {
+	if _, known := p.Models[name]; known || name == "" || p.Models == nil {
+		return nil
+	}
+	return fmt.Errorf("is %q, of which there is no price; there are prices of %s", name, listedWith(slices.Sorted(maps.Keys(p.Models)), ", "))
+}
+
 // providers have a price for the model, in order.
 func (p *Prices) providers(model string) []string {
 	var at []string

@@ -378,3 +378,22 @@ func TestCapacityOfSeveral(t *testing.T) {
 		}
 	}
 }
+
+// A provider that is in no list of prices is told.
+func TestCheckProvider(t *testing.T) {
+	p, err := Read("c.json", []byte(litellm))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.CheckProvider("gamma"); err == nil || err.Error() != `is "gamma", of which there is no price; there are prices of azure, deepseek, openai` {
+		t.Error(err)
+	}
+	for _, name := range []string{"", "openai"} {
+		if err := p.CheckProvider(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := (&Prices{}).CheckProvider("gamma"); err != nil {
+		t.Error(err)
+	}
+}

@@ -128,7 +128,7 @@ func keepPrices(s *spec.Run) {
 // staleDays is the age from which on prices are old: see docs/decisions.
 const staleDays = 90
 
-// stale is the warning of prices that were old when the run was made. A simulated
+// stale is the warning of prices that were old when the run was made, or not yet made. A simulated
 // run has no day, so theirs is today.
 func stale(s *spec.Run, meta *recording.Meta) *metrics.Warning {
 	day, err := time.Parse(time.DateOnly, s.Prices.Date)
@@ -140,6 +140,12 @@ func stale(s *spec.Run, meta *recording.Meta) *metrics.Warning {
 		at, when = time.Unix(0, meta.ZeroWallNs.V), "when the run was made"
 	}
 	days := int(at.Sub(day).Hours() / 24)
+	if days < -1 { // a day begins earlier elsewhere
+		return &metrics.Warning{
+			Code: "future_prices", Text: fmt.Sprintf("the prices are of %s, %d days after the run was made", s.Prices.Date, -days),
+			Help: "Nobody knows prices beforehand: correct the date in their file.",
+		}
+	}
 	if days <= staleDays {
 		return nil
 	}

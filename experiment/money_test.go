@@ -72,6 +72,10 @@ func TestCostIsTold(t *testing.T) {
 			t.Errorf("no %s: %+v", code, r.Warnings)
 		}
 	}
+	ahead := conf.Setting{Path: "prices", Value: file("ahead.yaml", "currency: USD\ndate: 2999-08-01\nsource: list\ngpu: {count: 1, per_hour: \"7.20\"}\n")}
+	if r := judge(ahead); !hasWarning(r, "future_prices") || hasWarning(r, "old_prices") {
+		t.Errorf("%+v", r.Warnings)
+	}
 	catalogue := conf.Setting{Path: "prices", Value: file("models.json", `{"other": {"litellm_provider": "o", "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}}`)}
 	if r := judge(catalogue); r.Cost != nil || !hasWarning(r, "no_price") || hasWarning(r, "old_prices") {
 		t.Errorf("an unknown price: %+v %+v", r.Cost, r.Warnings)

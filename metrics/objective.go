@@ -210,6 +210,9 @@ func parseTerm(s string) (Term, error) {
 		return t, nil
 	}
 	t.AtNs, err = span(name, value)
+	if err == nil && t.AtNs == 0 && (t.Name == "ttft" || t.Name == "e2e") { // others, such as stalls, can be nothing
+		return t, fmt.Errorf("%s is met by no answer; write a time such as 2s, 100ms or 500us", s)
+	}
 	return t, err
 }
 

@@ -46,6 +46,8 @@ func TestObjectiveMistakes(t *testing.T) {
 		{"ttft<=2", "lacks a unit; write 2s or 2ms"},
 		{"ttft<=fast", "no duration"},
 		{"ttft<=-2s", "no duration"},
+		{"ttft<=0s", "ttft<=0s is met by no answer"},
+		{"e2e<=0ms @p99", "is met by no answer"},
 		{"ttft>=2s", "bounded by <=; write ttft<=VALUE"},
 		{"ttft<2s", "write ttft<=VALUE"},
 		{"ttft.p99<=2s", "write ttft<=VALUE @p99"},

@@ -188,6 +188,13 @@ func (t *Tuning) summary() block {
 		if s.Best != nil {
 			b.table.rows = append(b.table.rows, append(s.Best.row(s.Name), effort...))
 			effort = []cell{{}, {}, {}}
+		} else if s.Unmeasured() {
+			none := text(term.None)
+			b.table.rows = append(b.table.rows, append([]cell{text(term.Plain(s.Name)), text("none: nothing was measured"), none, {}, none, none, none, none}, effort...))
+			if why := s.failure(); why != "" {
+				b.notes = append(b.notes, s.Name+": "+term.Plain(why))
+			}
+			continue
 		}
 		if s.Default != nil {
 			b.table.rows = append(b.table.rows, append(s.Default.row(s.Name), effort...))
@@ -198,6 +205,34 @@ func (t *Tuning) summary() block {
 	}
 	b.notes = append(b.notes, "good/s: requests a second that met "+joined(" and ", t.Objectives...)+"; runs, requests and minutes of load: all that the system's tuning took")
 	return b
+}
+
+// Unmeasured says that no settings of the system could be measured, not even the
+// default ones.
+func (s *TunedSystem) Unmeasured() bool {
+	if s.Best != nil || s.Default != nil && s.Default.GoodRPS != nil {
+		return false
+	}
+	for _, r := range s.Rounds {
+		for _, x := range r.Trials {
+			if x.GoodRPS != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// failure is why the first of the system's trials failed; empty where none did.
+func (s *TunedSystem) failure() string {
+	for _, r := range s.Rounds {
+		for _, x := range r.Trials {
+			if x.Failed != "" {
+				return x.Failed
+			}
+		}
+	}
+	return ""
 }
 
 // row is a trial in the summary.

@@ -280,6 +280,8 @@ func (r *Run) reportPrices(doc *conf.Doc) {
 	default:
 		if err := r.Prices.Load(); err != nil {
 			unread("prices", err)
+		} else if err := r.Prices.CheckProvider(r.Judging.Provider); err != nil {
+			doc.Report("", []conf.Problem{{Path: "judge.provider", Text: err.Error()}})
 		}
 	}
 	if err := r.Judging.Capacity.Load(r.promises); err != nil {

@@ -31,8 +31,8 @@ goes on, and has twice the requests. The best settings come with their goodput a
 its interval, beside those of the default settings, which are marked so. Begun
 again with the same --out, what ended is kept. docs/tune.md describes the file.
 
-Exit codes: 0 tuned; 1 the tool failed; 2 wrong usage; 130 interrupted, with what
-was measured kept.`,
+Exit codes: 0 tuned; 1 the tool failed; 2 wrong usage; 3 of a system nothing could be
+measured; 130 interrupted, with what was measured kept.`,
 		Example: `  fermata tune examples/tune/chunk.yaml
   fermata tune tune.yaml --budget 2000 --out runs/tuned`,
 		Args: takes(1, 1, "one file of what is to be tuned"),
@@ -89,6 +89,12 @@ func (s streams) tune(ctx context.Context, t *spec.Tune, out, format string, qui
 	if done.Cut {
 		s.say("the same command with --out %s goes on", dir)
 		return status(exitInterrupted)
+	}
+	for i := range done.Systems {
+		if done.Systems[i].Unmeasured() {
+			s.say("nothing of %s could be measured", done.Systems[i].Name)
+			return status(exitMissed)
+		}
 	}
 	return nil
 }
