@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"fermata/internal/stats"
 	"fermata/report"
@@ -11,17 +12,18 @@ import (
 
 // A Question is how many requests a claim needs. Numbers that are 0 were not said.
 type Question struct {
-	Percentile float64 // as a share; default 0.99
-	Confidence float64 // default 0.99
-	Margin     float64 // of the share beyond; default (1 - percentile)/20
-	Rate       float64 // requests a second
-	Saturation float64 // highest rate that is served, requests a second
-	Tau        float64 // correlation time, instead of a saturation
-	Have       int64   // requests at hand
-	Capacity   float64 // wanted precision of a capacity, as a share
-	SD         float64 // of the differences of pilot pairs
-	Runs       int64   // pairs; default 10
-	Difference float64 // to be found
+	Percentile float64  // as a share; default 0.99
+	Confidence float64  // default 0.99
+	Margin     float64  // of the share beyond; default (1 - percentile)/20
+	Rate       float64  // requests a second
+	Doubts     []string // why Saturation is not to be relied on, in codes
+	Saturation float64  // highest rate that is served, requests a second
+	Tau        float64  // correlation time, instead of a saturation
+	Have       int64    // requests at hand
+	Capacity   float64  // wanted precision of a capacity, as a share
+	SD         float64  // of the differences of pilot pairs
+	Runs       int64    // pairs; default 10
+	Difference float64  // to be found
 }
 
 // planPercentiles are those that a plan always tells of.
@@ -139,6 +141,9 @@ func (q Question) load(p *report.Plan) float64 {
 	case q.Saturation > 0:
 		of := q.Rate / q.Saturation
 		l.OfSaturation, l.Tau = &of, stats.Relaxation(of).V
+		if len(q.Doubts) > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("The saturation of %.4g requests/s comes from a capacity result that is doubtful (%s): what rests on it is no more than a guess.", q.Saturation, strings.Join(q.Doubts, ", ")))
+		}
 	case !(q.Tau > 0):
 		p.Notes = append(p.Notes, "These counts take requests as independent. Waits in a queue come in bursts: --rate with --saturation says what that costs.")
 		return 1

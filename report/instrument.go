@@ -96,7 +96,7 @@ func server(r *metrics.Result) block {
 }
 
 // arrivalsText sets how requests came beside what was asked for.
-func arrivalsText(a *metrics.Arrivals) string {
+func arrivalsText(a *metrics.Arrivals, conversations bool) string {
 	asked := func(text string, v *float64) string {
 		if v == nil {
 			return text
@@ -107,7 +107,11 @@ func arrivalsText(a *metrics.Arrivals) string {
 	if a.AskedMeanNs != nil {
 		mean += " of " + term.Duration(float64(*a.AskedMeanNs))
 	}
-	parts := []string{"gaps " + mean + " on average", asked("CV "+term.Number(a.CV, false), a.AskedCV)}
+	gaps := "gaps "
+	if conversations {
+		gaps = "gaps between the beginnings of conversations "
+	}
+	parts := []string{gaps + mean + " on average", asked("CV "+term.Number(a.CV, false), a.AskedCV)}
 	if a.Dispersion != nil {
 		parts = append(parts, asked("dispersion "+term.Number(*a.Dispersion, false), a.AskedDispersion))
 	}
@@ -120,7 +124,7 @@ func arrivalsText(a *metrics.Arrivals) string {
 
 // sentText is how requests left, and whether that still is the Poisson process
 // that was asked for.
-func sentText(a *metrics.Arrivals) string {
+func sentText(a *metrics.Arrivals, conversations bool) string {
 	s := a.Sent
 	if s == nil || s.MeanNs <= 0 {
 		return ""
@@ -129,7 +133,11 @@ func sentText(a *metrics.Arrivals) string {
 	if a.AskedMeanNs != nil && *a.AskedMeanNs > 0 {
 		rate += " of " + term.Number(1e9/float64(*a.AskedMeanNs), false)
 	}
-	text := rate + " requests/s · CV " + term.Number(s.CV, false)
+	unit := " requests/s"
+	if conversations {
+		unit = " conversations/s"
+	}
+	text := rate + unit + " · CV " + term.Number(s.CV, false)
 	if s.KS == nil || s.KSP == nil {
 		return text
 	}

@@ -62,8 +62,8 @@ func whatRan(r *metrics.Result) block {
 		b.fact("lateness", quantilesText(d, 0.5, 0.99)+" (the sender's own delay)")
 	}
 	if a := r.Load.Arrivals; a != nil {
-		b.fact("arrivals", arrivalsText(a))
-		b.fact("on the wire", sentText(a))
+		b.fact("arrivals", arrivalsText(a, r.Sessions != nil))
+		b.fact("on the wire", sentText(a, r.Sessions != nil))
 	}
 	b.fact("window", windowText(&r.Window))
 	b.fact("data set", datasetText(r.DataSet))

@@ -258,7 +258,7 @@ func (s *Study) verdictText() string {
 		text = s.endpointsText()
 	}
 	if n := len(s.BlindSpots); n > 0 {
-		text += fmt.Sprintf(", %d blind spots", n)
+		text += ", " + counted(n, "blind spot")
 	}
 	if len(s.Claims) == 0 {
 		return text

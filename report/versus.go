@@ -128,9 +128,9 @@ func versusHeadline(c *compare.Comparison) fact {
 		name := names[i+1]
 		switch {
 		case found == 0:
-			parts = append(parts, fmt.Sprintf("%s against %s: no difference is resolved in %d figures", name, names[0], all))
+			parts = append(parts, fmt.Sprintf("%s against %s: no difference is resolved in %s", name, names[0], counted(all, "figure")))
 		default:
-			text := fmt.Sprintf("%s against %s: better in %d and worse in %d of %d figures", name, names[0], better, worse, all)
+			text := fmt.Sprintf("%s against %s: better in %d and worse in %d of %s", name, names[0], better, worse, counted(all, "figure"))
 			if most != "" {
 				text += ", most of all " + most
 			}

@@ -37,6 +37,7 @@ a further system is worse in something; 4 refused.`,
 		Args: takes(1, -1, "two runs or more, or one folder that holds them"),
 	}
 	flags := addSpecFlags(c, isCompared)
+	c.Flags().Lookup("scenario").Usage = judgedScenario
 	c.Flags().StringArrayVar(&show, "metric", nil, "`METRIC` that is asked about, such as ttft_due.p99, e2e.mean, failed_share or slo1.share (default a choice)")
 	c.Flags().StringVar(&failOn, "fail-on", "", "`WHAT` gives exit code 3: worse")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"worse"}, cobra.ShellCompDirectiveNoFileComp))

@@ -79,6 +79,9 @@ func (all specFlags) settings(c *cobra.Command, set []string) ([]conf.Setting, e
 	return sets, nil
 }
 
+// judgedScenario is the usage of --scenario where nothing is offered any more.
+const judgedScenario = "MLPerf `SCENARIO` to judge by: single-stream, multi-stream, server, offline or interactive"
+
 // isPricing says that a flag is about money.
 func isPricing(f spec.Flag) bool {
 	return slices.Contains([]string{"prices", "provider", "capacity", "utilisation", "billed-failures"}, f.Name)

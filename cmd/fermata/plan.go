@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"fermata/experiment"
 	"fermata/report"
+	"fermata/spec"
 )
 
 func newPlan(s streams) *cobra.Command {
@@ -43,11 +45,11 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage.`,
 	text("sd", "standard deviation of the differences of pilot pairs, a `SHARE`")
 	text("difference", "difference that a comparison is to find, a `SHARE`")
 	f := c.Flags()
-	f.Float64Var(&q.Rate, "rate", 0, "`REQUESTS` a second, for the time that it takes")
-	f.Float64Var(&q.Saturation, "saturation", 0, "highest rate that the system serves, `REQUESTS` a second, for the bursts at the rate")
-	f.Float64Var(&q.Tau, "tau", 0, "`REQUESTS` in a row that are worth one, instead of a saturation")
-	f.Int64Var(&q.Have, "have", 0, "what `N` requests can support")
-	f.Int64Var(&q.Runs, "runs", 0, "`PAIRS` of runs of a comparison, 10 unless said")
+	text("rate", "`REQUESTS` a second, for the time that it takes")
+	text("saturation", "highest rate that the system serves, requests a second, or a capacity result that has it: `RATE|FILE`, for the bursts at the rate")
+	text("tau", "`REQUESTS` in a row that are worth one, instead of a saturation")
+	text("have", "what `N` requests can support")
+	text("runs", "`PAIRS` of runs of a comparison, 10 unless said")
 	f.StringVarP(&format, "output-format", "o", "terminal", "`FORMAT`: "+strings.Join(report.PlanFormats(), ", "))
 	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.PlanFormats(), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -72,10 +74,40 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage.`,
 			}
 			q.Percentile = v
 		}
-		for _, name := range []string{"rate", "saturation", "tau", "have", "runs"} {
-			if v := c.Flags().Lookup(name); v.Changed && (strings.HasPrefix(v.Value.String(), "-") || v.Value.String() == "0") {
-				return usagef("--%s must be more than 0, not %s", name, v.Value)
+		for name, to := range map[string]*float64{"rate": &q.Rate, "tau": &q.Tau} {
+			if c.Flags().Changed(name) {
+				v, err := strconv.ParseFloat(strings.TrimSpace(*texts[name]), 64)
+				if err != nil {
+					return usagef("--%s must be a number, not %q", name, *texts[name])
+				}
+				if !(v > 0) {
+					return usagef("--%s must be more than 0, not %s", name, *texts[name])
+				}
+				*to = v
 			}
+		}
+		for name, to := range map[string]*int64{"have": &q.Have, "runs": &q.Runs} {
+			if c.Flags().Changed(name) {
+				v, err := wholeOf("--"+name, *texts[name])
+				if err != nil {
+					return err
+				}
+				*to = v
+			}
+		}
+		if c.Flags().Changed("saturation") {
+			var known spec.Saturation
+			err := known.UnmarshalText([]byte(*texts["saturation"]))
+			if err == nil {
+				err = known.Load()
+			}
+			if err != nil {
+				return usagef("--saturation: %w", err)
+			}
+			if !(known.RPS > 0) {
+				return usagef("--saturation must be more than 0, not %s", *texts["saturation"])
+			}
+			q.Saturation, q.Doubts = known.RPS, known.Doubts
 		}
 		p, err := q.Answer()
 		if err != nil {
@@ -84,6 +116,18 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage.`,
 		return report.WritePlan(format, s.out, p, look(s.out))
 	}
 	return c
+}
+
+// wholeOf reads a whole number above 0; 1e6 is one too.
+func wholeOf(flag, text string) (int64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	switch {
+	case err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53:
+		return 0, usagef("%s must be a whole number, not %q", flag, text)
+	case !(v > 0):
+		return 0, usagef("%s must be more than 0, not %s", flag, text)
+	}
+	return int64(v), nil
 }
 
 // percentileOf reads p99, 99%, 99 or 0.99 as 0.99.

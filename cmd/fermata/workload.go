@@ -24,6 +24,7 @@ func newWorkload(s streams) *cobra.Command {
 
 func newWorkloadShow(s streams) *cobra.Command {
 	var set []string
+	var trace string
 	var requests int
 	c := &cobra.Command{
 		Use:   "show [SPEC]",
@@ -37,11 +38,20 @@ requests would come. Nothing is sent.`,
 		Args: takes(0, 1, "one run file at most"),
 	}
 	flags := addSpecFlags(c, isAsking)
+	c.Flags().StringVar(&trace, "trace", "", "the same as --dataset, for a `FILE` that run takes as --trace")
 	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the run file, such as workload.once=true")
 	c.Flags().IntVar(&requests, "requests", 0, "look at the first `N` requests (default the data set, or 10,000)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if c.Flags().Changed("requests") && requests < 1 {
 			return usagef("--requests must be 1 or more, not %d", requests)
+		}
+		if c.Flags().Changed("trace") {
+			if c.Flags().Changed("dataset") {
+				return usagef("--trace and --dataset are the same here: give one of them")
+			}
+			if err := c.Flags().Set("dataset", trace); err != nil {
+				return usagef("--trace: %w", err)
+			}
 		}
 		sets, err := flags.settings(c, set)
 		if err != nil {
