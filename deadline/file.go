@@ -160,11 +160,10 @@ func (s *Source) line() string {
 func Read(name string, data []byte) (*File, error) {
 	f := &File{}
 	doc, _ := conf.Read(name, data, f)
-	doc.Report("", f.Check())
-	if f.SHA256 != "" {
-		if sum := sumOf(data); sum != f.SHA256 {
-			doc.Report("", []conf.Problem{{Path: "sha256", Text: fmt.Sprintf("does not fit: the rest of the file has %s, so it was changed after it was written; take the file as it was, or remove this line if the change is yours", sum)}})
-		}
+	if sum := sumOf(data); f.SHA256 == "" || sum == f.SHA256 {
+		doc.Report("", f.Check())
+	} else { // whatever else is wrong with its content came with the change
+		doc.Report("", []conf.Problem{{Path: "sha256", Text: fmt.Sprintf("does not fit: the rest of the file has %s, so it was changed after it was written; take the file as it was, or remove this line if the change is yours", sum)}})
 	}
 	if err := doc.Err(); err != nil {
 		return nil, err

@@ -147,7 +147,8 @@ func TestFileMistakes(t *testing.T) {
 		line + "valid: {prompt_tokens: [9]}\n":    "d.yaml:4:9: valid.prompt_tokens: must be the shortest prompt and the longest",
 		line + "band:\n- {tokens: 0, low: 50ms, high: 51ms}\n- {tokens: 100, low: 55ms, high: 60ms}\n": "d.yaml:6:3: band[1]: must include the curve, which is 54ms at 100 tokens",
 		line + "band:\n- {tokens: 0, low: 52ms, high: 51ms}\n- {tokens: 100, low: 50ms, high: 60ms}\n": "d.yaml:5:3: band[0]: has its low edge, 52ms, above its high one, 51ms",
-		line + "bands: []\n":   "d.yaml:4:1: bands: unknown key \"bands\"; did you mean \"band\"?",
+		line + "bands: []\n": "d.yaml:4:1: bands: unknown key \"bands\"; did you mean \"band\"?",
+		line + "band:\n- {tokens: 0, low: 1ms, high: 2ms}\n- {tokens: 9, low: 1ms, high: 2ms}\nsha256: abc\n": "d.yaml:7:9: sha256: does not fit: the rest of the file has ",
 		line + "sha256: abc\n": "d.yaml:4:9: sha256: does not fit: the rest of the file has ",
 		head + "shape: hinges\nknots: [{tokens: 10, time: 1s},{tokens: 20, time: 1s}]\nvalid: {prompt_tokens: [5, 20]}\n": "d.yaml:4:9: valid.prompt_tokens: reaches beyond the knots, which are from 10 to 20 tokens",
 	} {

@@ -505,3 +505,20 @@ func TestLegendOfADrift(t *testing.T) {
 		t.Error(notes)
 	}
 }
+
+// The reason for a transport stands with it, not under the key that it is stored by.
+func TestLabelTexts(t *testing.T) {
+	for _, c := range []struct {
+		labels map[string]string
+		want   string
+	}{
+		{map[string]string{"gpu": "h100", "transport": "h2", "transport_why": "as the server speaks it"}, "gpu h100 · transport h2 (as the server speaks it)"},
+		{map[string]string{"transport": "h1"}, "transport h1"},
+		{map[string]string{"transport_why": "mine"}, "transport_why mine"},
+		{nil, ""},
+	} {
+		if got := strings.Join(labelTexts(c.labels), " · "); got != c.want {
+			t.Errorf("%v: %s, want %s", c.labels, got, c.want)
+		}
+	}
+}

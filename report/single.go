@@ -68,16 +68,32 @@ func whatRan(r *metrics.Result) block {
 	b.fact("window", windowText(&r.Window))
 	b.fact("data set", datasetText(r.DataSet))
 	b.fact("spent", spentText(r.Load.Spent))
-	var labels []string
-	for _, k := range slices.Sorted(maps.Keys(r.Run.Labels)) {
-		labels = append(labels, term.Plain(k)+" "+term.Plain(r.Run.Labels[k]))
-	}
+	labels := labelTexts(r.Run.Labels)
 	if r.Run.Seed != nil {
 		labels = append(labels, fmt.Sprintf("seed %d", *r.Run.Seed))
 	}
 	b.fact("labels", strings.Join(labels, " · "))
 	b.fact("interrupted", interruptedText(r))
 	return b
+}
+
+// labelTexts are the words that a run goes by. Why a transport was taken stands with
+// the transport.
+func labelTexts(of map[string]string) []string {
+	why, told := of["transport_why"]
+	_, taken := of["transport"]
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		text := term.Plain(k) + " " + term.Plain(of[k])
+		switch {
+		case k == "transport_why" && taken:
+			continue
+		case k == "transport" && told:
+			text += " (" + term.Plain(why) + ")"
+		}
+		all = append(all, text)
+	}
+	return all
 }
 
 // simulationText says how busy a simulated system was.

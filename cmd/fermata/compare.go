@@ -50,7 +50,7 @@ a further system is worse in something; 4 refused.`,
 		if c.Flags().Changed("fail-on") && failOn != "worse" {
 			return usagef("--fail-on takes worse, not %q", failOn)
 		}
-		if err := checkHTML(&html); err != nil {
+		if err := checkHTML(c, &html); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, nil)

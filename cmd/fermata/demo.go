@@ -33,7 +33,7 @@ takes half a minute.`,
 		if err := checkFormat(format); err != nil {
 			return err
 		}
-		if err := checkHTML(&html); err != nil {
+		if err := checkHTML(c, &html); err != nil {
 			return err
 		}
 		if err := checkProgress(s.progress); err != nil {

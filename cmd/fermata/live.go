@@ -42,6 +42,7 @@ type live struct {
 	last     int64    // when a line was told
 	at       int64    // of what was told last
 	progress experiment.Progress
+	stop     <-chan struct{} // closed when somebody stops the run; nil where nobody can
 	glance   *metrics.Glance // of the run under way; nil without a view
 }
 
@@ -58,7 +59,7 @@ func newLive(s streams, quiet bool) *live {
 
 // watch makes a run tell l how it goes.
 func (l *live) watch(o *experiment.Options) {
-	o.Live = l.show
+	o.Live, l.stop = l.show, o.Stop
 	if l.view != nil {
 		o.Glance = func(g *metrics.Glance) { l.glance = g }
 	}
@@ -71,17 +72,28 @@ func (l *live) show(now load.Live, p experiment.Plan) {
 	l.at = now.TimeNs
 	l.progress.Plan = p
 	pace := l.progress.Take(now)
+	stopped := l.stopped()
 	switch {
 	case l.quiet:
 	case l.view != nil:
-		frame := &frame{now: now, plan: p, pace: pace}
+		frame := &frame{now: now, plan: p, pace: pace, stopped: stopped}
 		if l.glance != nil {
 			frame.glimpse = l.glance.Now()
 		}
 		l.view.show(frame.lines)
 	case now.TimeNs-l.last >= quietly:
 		l.last = now.TimeNs
-		l.s.say("%s", lineOf(now, p, pace))
+		l.s.say("%s", lineOf(now, p, pace, stopped))
+	}
+}
+
+// stopped says whether somebody has stopped the run, of which nothing more is due then.
+func (l *live) stopped() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -97,6 +109,7 @@ type frame struct {
 	now     load.Live
 	plan    experiment.Plan
 	pace    experiment.Pace
+	stopped bool // by somebody, so that nothing more is due
 	glimpse metrics.Glimpse
 }
 
@@ -121,7 +134,7 @@ func (f *frame) clock() string {
 	if phase := f.now.Phase; phase != "" {
 		text += " · " + phase
 	}
-	if left := leftText(f.now, f.pace); left != "" {
+	if left := leftText(f.now, f.pace, f.stopped); left != "" {
 		text += " · " + left
 	}
 	if f.now.Spent != nil {
@@ -135,8 +148,10 @@ func (f *frame) clock() string {
 }
 
 // leftText is how long the run goes on.
-func leftText(now load.Live, pace experiment.Pace) string {
+func leftText(now load.Live, pace experiment.Pace, stopped bool) string {
 	switch {
+	case stopped:
+		return "stopping, awaiting the answers under way"
 	case pace.LeftKnown && pace.Left <= 0 && now.Unchecked > now.InFlight:
 		return "checking the last answers"
 	case pace.LeftKnown && pace.Left <= 0:
@@ -235,9 +250,9 @@ func (f *frame) errors() string {
 }
 
 // lineOf is a line of progress, what matters most first.
-func lineOf(now load.Live, p experiment.Plan, pace experiment.Pace) string {
+func lineOf(now load.Live, p experiment.Plan, pace experiment.Pace, stopped bool) string {
 	text := time.Duration(now.TimeNs).Round(time.Second).String()
-	if left := leftText(now, pace); left != "" {
+	if left := leftText(now, pace, stopped); left != "" {
 		text += "  " + left
 	}
 	if p.Users == 0 {

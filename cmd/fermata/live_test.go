@@ -31,9 +31,32 @@ func TestLiveLine(t *testing.T) {
 		{checking, open, due, "12s  checking the last answers  offered 4.00/s  achieved 3.88/s  in flight 0  finished 39  measured 20 of 100  to check 3  tokens 4711"},
 		{now, experiment.Plan{Users: 8}, experiment.Pace{Achieved: 3.5}, "12s  achieved 3.50/s  in flight 9  finished 39  tokens 4711"},
 	} {
-		if got := lineOf(c.now, c.plan, c.pace); got != c.want {
+		if got := lineOf(c.now, c.plan, c.pace, false); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
+	}
+}
+
+// Once somebody stopped the run nothing is left of it but answers.
+func TestStoppedRun(t *testing.T) {
+	stop := make(chan struct{})
+	l := &live{}
+	l.watch(&experiment.Options{Stop: stop})
+	if l.stopped() || (&live{}).stopped() {
+		t.Error("stopped from the start")
+	}
+	close(stop)
+	if !l.stopped() {
+		t.Error("not stopped")
+	}
+	now, pace := load.Live{TimeNs: 12e9}, experiment.Pace{Left: 20 * time.Second, LeftKnown: true}
+	want := "12s · stopping, awaiting the answers under way"
+	if got := (&frame{now: now, pace: pace, stopped: true}).clock(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	want = "12s  stopping, awaiting the answers under way  offered"
+	if got := lineOf(now, experiment.Plan{}, pace, true); !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +25,11 @@ func addHTML(c *cobra.Command, path *string) {
 
 // checkHTML refuses a path that no page can be written to, before anything is
 // measured. A folder means report.html in it.
-func checkHTML(path *string) error {
+func checkHTML(c *cobra.Command, path *string) error {
 	if *path == "" {
+		if c.Flags().Changed("html") {
+			return usagef("--html needs the path of a file to write, not an empty one")
+		}
 		return nil
 	}
 	if info, err := os.Stat(*path); err == nil && info.IsDir() {
@@ -59,7 +63,23 @@ func (s streams) page(path string, p page) error {
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(path, func(f *os.File) error { return report.HTML(f, runs, p.comparison) }); err != nil {
+	return s.writePage(path, runs, p.comparison)
+}
+
+// drawable refuses requests that none of the runs has measured.
+func drawable(runs []report.Portrayed, show []int64) error {
+	for _, index := range show {
+		if !slices.ContainsFunc(runs, func(r report.Portrayed) bool {
+			return slices.ContainsFunc(r.Portrait.Streams, func(s metrics.Stream) bool { return s.Index == index })
+		}) {
+			return usagef("--request %d: there is no measured request of that number", index)
+		}
+	}
+	return nil
+}
+
+func (s streams) writePage(path string, runs []report.Portrayed, c *compare.Comparison) error {
+	if err := writeWhole(path, func(f *os.File) error { return report.HTML(f, runs, c) }); err != nil {
 		return fmt.Errorf("writing the page %s: %w", path, err)
 	}
 	s.say("page in %s", path)

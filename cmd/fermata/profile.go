@@ -272,7 +272,7 @@ func writeProfile(w io.Writer, p *experiment.Profiled) error {
 	fmt.Fprintf(&b, "\n  undelayed      %.0f %% of %d probes; the wait of all was %s at the median, %s at p90, %s at p99\n", 100*d.Undelayed, d.Probes, wait(d.DelayNs[0]), wait(d.DelayNs[1]), wait(d.DelayNs[2]))
 	fmt.Fprintf(&b, "                 %.1f of the short ones, %.1f of the middle, %.1f of the long\n", d.UndelayedThirds[0], d.UndelayedThirds[1], d.UndelayedThirds[2])
 	if s := p.File.Source; s != nil {
-		fmt.Fprintf(&b, "  spent          %d prompt tokens in %.4g h\n", s.Tokens, s.Hours)
+		fmt.Fprintf(&b, "  spent          %s prompt tokens in %s\n", term.Count(s.Tokens), term.Duration(s.Hours*3600e9))
 	}
 	fmt.Fprintf(&b, "  band           within %.1f %%\n", 100*d.HalfWidth)
 	fmt.Fprintf(&b, "  noise          %s and %.2g %%\n", span(int64(d.NoiseNs)), 100*d.NoiseShare)

@@ -10,6 +10,7 @@ import (
 	"fermata/experiment"
 	"fermata/internal/term"
 	"fermata/metrics"
+	"fermata/report"
 )
 
 func newReport(s streams) *cobra.Command {
@@ -58,7 +59,7 @@ measurement cannot carry the claim.`,
 		if len(show) > 0 && html == "" {
 			return usagef("--request is about the page: give --html PATH too")
 		}
-		if err := checkHTML(&html); err != nil {
+		if err := checkHTML(c, &html); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, nil)
@@ -74,11 +75,22 @@ measurement cannot carry the claim.`,
 			results = append(results, r)
 		}
 		metrics.Contrasts(results)
+		var drawn []report.Portrayed
+		if html != "" { // before anything is printed, since there may be no such request
+			if drawn, err = experiment.Portray(args, sets, results, show); err != nil {
+				return err
+			}
+			if err := drawable(drawn, show); err != nil {
+				return err
+			}
+		}
 		if err := s.report(format, results); err != nil {
 			return err
 		}
-		if err := s.page(html, page{dirs: args, sets: sets, results: results, show: show}); err != nil {
-			return err
+		if html != "" {
+			if err := s.writePage(html, drawn, nil); err != nil {
+				return err
+			}
 		}
 		return worst(results)
 	}

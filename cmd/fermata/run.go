@@ -68,7 +68,7 @@ failures stopped the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
 		if err := checkFormat(format); err != nil {
 			return err
 		}
-		if err := checkHTML(&html); err != nil {
+		if err := checkHTML(c, &html); err != nil {
 			return err
 		}
 		if err := checkProgress(s.progress); err != nil {

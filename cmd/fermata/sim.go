@@ -62,7 +62,7 @@ Exit codes as of run.`,
 		if err := atLeastOne(c, "seeds", "parallel"); err != nil {
 			return err
 		}
-		if err := checkHTML(&html); err != nil {
+		if err := checkHTML(c, &html); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, set)
