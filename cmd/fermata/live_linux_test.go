@@ -172,6 +172,9 @@ func TestLiveView(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, p.seen(), "stopping: waiting up to 30 s for answers; ^C again cuts them", "recorded in run")
+	if strings.Count(p.seen(), "^C") > strings.Count(p.seen(), "; ^C again") {
+		t.Errorf("the key that was pressed stands on the screen: %q", p.seen())
+	}
 	if tail := p.seen()[strings.LastIndex(p.seen(), "recorded in run"):]; strings.Contains(tail, "TTFT") {
 		t.Errorf("the view is drawn after the end: %q", tail)
 	}

@@ -20,10 +20,16 @@ type View struct {
 	program *tea.Program
 	over    chan struct{}
 	once    sync.Once
+	restore func() // the terminal's modes; nil where they were left
 }
 
 // OpenView begins a view on a terminal.
-func OpenView(f *os.File) *View { return openView(f, os.Environ()) }
+func OpenView(f *os.File) *View {
+	restore := quietControls(f)
+	v := openView(f, os.Environ())
+	v.restore = restore
+	return v
+}
 
 func openView(out io.Writer, environ []string) *View {
 	v := &View{over: make(chan struct{})}
@@ -49,6 +55,9 @@ func (v *View) Close() {
 		v.program.Send(linesOf(nil))
 		v.program.Quit()
 		<-v.over
+		if v.restore != nil {
+			v.restore()
+		}
 	})
 }
 
