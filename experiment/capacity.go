@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"fermata/internal/term"
 	"fermata/metrics"
 	"fermata/spec"
+	"fermata/workload"
 )
 
 // A CapacitySite is a system whose capacity is sought: a simulated one, or a server.
@@ -82,11 +85,25 @@ func Capacity(ctx context.Context, site CapacitySite, o CapacityOptions) ([]*cap
 		o.Say = func(string, ...any) {}
 	}
 	if len(judge.SLO) == 0 {
-		return nil, &Failure{Saw: "a capacity needs an objective, and there is none", Help: `Give one with --slo, such as --slo "ttft<=2s @p99" or --slo "fluidity>=0.9 gap=25ms @99%".`}
+		return nil, &Misuse{Failure{"a capacity needs an objective, and there is none", `Give one with --slo, such as --slo "ttft<=2s @p99" or --slo "fluidity>=0.9 gap=25ms @99%".`}}
 	}
 	plans, err := o.plans(site, judge)
 	if err != nil {
+		return nil, misused(err)
+	}
+	if s, ok := site.(interface{ askable() error }); ok {
+		if err := s.askable(); err != nil {
+			return nil, err
+		}
+	}
+	kept, err := readStates(o.State)
+	if err != nil {
 		return nil, err
+	}
+	if s, ok := site.(*ServerSite); ok {
+		if err := kept.only(s.dir, plans); err != nil {
+			return nil, err
+		}
 	}
 	o.announce(plans, site.Time())
 	if s, ok := site.(interface{ Cost(int) (string, error) }); ok {
@@ -98,16 +115,22 @@ func Capacity(ctx context.Context, site CapacitySite, o CapacityOptions) ([]*cap
 			o.Say("cost: %s", text)
 		}
 	}
-	kept, err := readStates(o.State)
-	if err != nil {
-		return nil, err
-	}
 	if o.Begin != nil {
 		if err := o.Begin(); err != nil {
 			return nil, err
 		}
 	}
-	var all []*capacity.Result
+	if err := kept.writable(); err != nil {
+		return nil, err
+	}
+	all, err := o.searchAll(ctx, site, plans, kept)
+	if s, ok := site.(interface{ forget() error }); ok && err != nil && len(all) == 0 {
+		err = errors.Join(err, s.forget())
+	}
+	return all, err
+}
+
+func (o *CapacityOptions) searchAll(ctx context.Context, site CapacitySite, plans []CapacityPlan, kept *states) (all []*capacity.Result, err error) {
 	for i := range plans {
 		r, err := o.search(ctx, site, &plans[i], kept)
 		if r != nil {
@@ -123,10 +146,36 @@ func Capacity(ctx context.Context, site CapacitySite, o CapacityOptions) ([]*cap
 	return all, nil
 }
 
-// plans are the searches, checked before the first begins.
+// misused is an error of how the search was asked for.
+func misused(err error) error {
+	m := &Misuse{Failure{Saw: err.Error()}}
+	var told *Failure
+	if errors.As(err, &told) {
+		m.Help = told.Help
+	}
+	return m
+}
+
+// askable says why a workload cannot be asked at a rate that somebody sets.
+func askable(w *workload.Workload) error {
+	if !w.Conversing() {
+		return nil
+	}
+	return &Misuse{Failure{
+		Saw:  "the workload has conversations, whose later turns come when answers end, so that nobody can set their rate",
+		Help: "Give single requests: a workload without turns, or a data set of lengths; or sweep the rate of conversations.",
+	}}
+}
+
+// plans are the searches, checked before the first begins. An objective that is given
+// twice is searched for once.
 func (o *CapacityOptions) plans(site CapacitySite, judge metrics.Options) ([]CapacityPlan, error) {
 	var plans []CapacityPlan
-	for _, objective := range judge.SLO {
+	for i, objective := range judge.SLO {
+		if slices.ContainsFunc(judge.SLO[:i], func(b metrics.Objective) bool { return b.Text == objective.Text }) {
+			o.Say("%s was given twice, and is searched for once", objective.Text)
+			continue
+		}
 		meets, err := metrics.NewPredicate(objective, judge, site.Scale())
 		if err != nil {
 			return nil, err
@@ -225,6 +274,10 @@ func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *Capa
 		s.Ending, s.Why, err = capacity.Interrupted, "it was interrupted", nil
 	case errors.Is(err, errPlantOver):
 		s.Ending, s.Why, err = capacity.Stopped, end.Why, nil
+	case err != nil && s.Sent == 0:
+		return nil, errors.Join(err, ended) // nothing was asked, and nothing is known
+	case err != nil:
+		s.Ending, s.Why = capacity.Stopped, err.Error()
 	}
 	if r != nil {
 		r = q.Options.Result(s)
@@ -298,10 +351,41 @@ func readStates(path string) (*states, error) {
 	return s, nil
 }
 
+// key is what a search is kept by.
+func (q *CapacityPlan) key() string {
+	o := q.Options
+	return fmt.Sprintf("%s, seed %d, %s, %g, %d", q.Objective.Text, q.Seed, o.Method, o.Precision, o.TrialRequests)
+}
+
+// only refuses a folder that keeps other searches than those that are asked for: their
+// results would be overwritten.
+func (s *states) only(dir string, plans []CapacityPlan) error {
+	for key, state := range s.all {
+		if state.Sent > 0 && !slices.ContainsFunc(plans, func(q CapacityPlan) bool { return q.key() == key }) {
+			return &Misuse{Failure{
+				Saw:  fmt.Sprintf("%s holds another search (%s)", dir, key),
+				Help: "Give another folder with --out, or the --slo, --precision, --method and --seed of before.",
+			}}
+		}
+	}
+	return nil
+}
+
+// writable says why the state could not be written, before anything is asked.
+func (s *states) writable() error {
+	if s.path == "" {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(s.path), ".fermata-")
+	if err != nil {
+		return &Failure{Saw: fmt.Sprintf("the state of the search cannot be kept in %s: %s", s.path, err), Help: "Give a file in a folder that is there and can be written."}
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // of is the state of a search, a new one where none was kept.
 func (s *states) of(q *CapacityPlan) *capacity.State {
-	o := q.Options
-	key := fmt.Sprintf("%s, seed %d, %s, %g, %d", q.Objective.Text, q.Seed, o.Method, o.Precision, o.TrialRequests)
+	key := q.key()
 	if s.all[key] == nil {
 		s.all[key] = &capacity.State{}
 	}
@@ -339,12 +423,37 @@ func SimulatedSite(s *spec.Sim) CapacitySite { return simulatedSite{s} }
 
 type simulatedSite struct{ spec *spec.Sim }
 
-func (s simulatedSite) Judge() (metrics.Options, error) { return s.spec.Run().Judge() }
-func (s simulatedSite) terms() *cost.Terms              { return termsOf(s.spec.Run()) }
-func (s simulatedSite) Seed() uint64                    { return s.spec.Seed }
-func (s simulatedSite) System() string                  { return s.spec.System() }
-func (s simulatedSite) Time() string                    { return "simulated" }
-func (s simulatedSite) Scale() float64                  { return 1 }
+// Judge implements CapacitySite. A simulator writes no answers that a check could
+// read.
+func (s simulatedSite) Judge() (metrics.Options, error) {
+	o, err := s.spec.Run().Judge()
+	if err != nil {
+		return o, err
+	}
+	for i := range o.SLO {
+		if slices.ContainsFunc(o.SLO[i].Terms, func(t metrics.Term) bool { return t.Name == "schema" }) {
+			return o, &Misuse{Failure{
+				Saw:  fmt.Sprintf("%q is about answers that pass their check, and a simulator writes none", o.SLO[i].Text),
+				Help: "Search a server, with --check; or give another objective.",
+			}}
+		}
+	}
+	return o, nil
+}
+
+func (s simulatedSite) askable() error {
+	w, err := workload.Open(s.spec.Workload.Options, s.spec.Seed)
+	if err != nil {
+		return err
+	}
+	return askable(w)
+}
+
+func (s simulatedSite) terms() *cost.Terms { return termsOf(s.spec.Run()) }
+func (s simulatedSite) Seed() uint64       { return s.spec.Seed }
+func (s simulatedSite) System() string     { return s.spec.System() }
+func (s simulatedSite) Time() string       { return "simulated" }
+func (s simulatedSite) Scale() float64     { return 1 }
 
 func (s simulatedSite) Plant(_ context.Context, q CapacityPlan) (capacity.Plant, func() (CapacityEnd, error), error) {
 	p, err := newVirtualPlant(s.spec, q.Meets, q.Seed, q.Asked)

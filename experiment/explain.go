@@ -20,6 +20,9 @@ func (f *Failure) Error() string { return f.Saw }
 // Hint is what to do about it.
 func (f *Failure) Hint() string { return f.Help }
 
+// A Misuse is a Failure of how something was asked for: nothing was done.
+type Misuse struct{ Failure }
+
 // asked is what a preflight's explanation needs to know besides its trace.
 type asked struct {
 	url    string

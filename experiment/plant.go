@@ -90,8 +90,8 @@ func readyPlant(ctx context.Context, s *spec.Run, o Options, met *metrics.Predic
 		if err != nil {
 			return nil, nil, err
 		}
-		if prompts.Conversing() {
-			return nil, nil, errors.New("a search sets the rate of single requests, and this workload has conversations: their later turns follow answers; give single requests, or sweep the rate of conversations")
+		if err := askable(prompts); err != nil {
+			return nil, nil, err
 		}
 		arrivals, helm, err := schedule.NewSteered(steerable(s.Schedule), s.Seed+uint64(asked))
 		p.helm = helm
@@ -468,16 +468,3 @@ var _ interface {
 	capacity.Plant
 	steersman
 } = (*serverPlant)(nil)
-
-// spentBefore is what a session's budget has left, after what it cost before.
-func spentBefore(b load.Budget, spent cost.Amount) load.Budget {
-	if b.Most == nil {
-		return b
-	}
-	left := b.Most.Minus(spent)
-	if left.Cmp(cost.Amount{}) < 0 {
-		left = cost.Amount{}
-	}
-	b.Most = &left
-	return b
-}

@@ -261,6 +261,17 @@ func TestServerSearchGoesOn(t *testing.T) {
 		t.Errorf("%d rows and the burst, %d told", n, r.Requests)
 	}
 	rejudged(t, dir, later, r)
+	// Another search is none of this folder's, and would overwrite what it found.
+	kept, _ := os.ReadFile(filepath.Join(dir, capacityFile))
+	other := rough
+	other.Search.Precision = .2
+	var misuse *Misuse
+	if _, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: dir}, other); !errors.As(err, &misuse) || !strings.Contains(err.Error(), "holds another search") {
+		t.Errorf("%v", err)
+	}
+	if now, _ := os.ReadFile(filepath.Join(dir, capacityFile)); len(kept) == 0 || string(now) != string(kept) {
+		t.Error("what was found is overwritten")
+	}
 	// A third time there is nothing to do.
 	asked := d.asked
 	again, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: dir}, rough)
@@ -352,7 +363,7 @@ func TestServerSearchCosts(t *testing.T) {
 		t.Fatalf("%v %+v", err, all)
 	}
 	r := all[0]
-	if r.Ending != capacity.Stopped || !strings.Contains(r.Reason, "the money was spent") {
+	if r.Ending != capacity.Stopped || !strings.Contains(r.Reason, "the money was spent: of 10.00 EUR, ") {
 		t.Errorf("%s: %s", r.Ending, r.Reason)
 	}
 	if text := strings.Join(said, "\n"); !strings.Contains(text, "cost: about 37 EUR, and no more than 10 (--max-cost)") {
@@ -372,8 +383,12 @@ func TestServerSearchCosts(t *testing.T) {
 	}
 	// A burst alone that could cost more is not begun.
 	settings["load.max_cost"] = "1"
-	if _, _, err = searchServer(t, t.Context(), readSettings(t, settings), Options{Out: filepath.Join(t.TempDir(), "b")}, rough); err == nil || !strings.Contains(err.Error(), "--max-cost") {
-		t.Errorf("%v", err)
+	refused := filepath.Join(t.TempDir(), "b")
+	if r, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: refused}, rough); r != nil || err == nil || !strings.Contains(err.Error(), "--max-cost") {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if exists(refused) {
+		t.Error("it leaves a folder without a recording")
 	}
 }
 
@@ -392,5 +407,13 @@ func TestServerSearchMistakes(t *testing.T) {
 	settings["workload.turns"] = "3"
 	if _, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: filepath.Join(t.TempDir(), "a")}, rough); err == nil || !strings.Contains(err.Error(), "conversations") {
 		t.Errorf("%v", err)
+	}
+	// A server that fails at once leaves no folder.
+	broken := httptest.NewServer(http.NotFoundHandler())
+	defer broken.Close()
+	settings, dir = deskSettings(d, "ttft<=1s"), filepath.Join(t.TempDir(), "c")
+	settings["target.url"] = broken.URL
+	if r, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: dir}, rough); r != nil || err == nil || exists(dir) {
+		t.Errorf("%+v, %v; a folder is left: %v", r, err, exists(dir))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"fermata/report"
 	"fermata/spec"
 	"fermata/wire"
+	"fermata/workload"
 )
 
 // Names within the folder of a search.
@@ -34,6 +35,7 @@ type ServerSite struct {
 	dir     string
 	scale   float64
 	system  string
+	made    bool // Begin made the folder
 
 	// Several says that there is more than one search.
 	Several bool
@@ -254,6 +256,7 @@ func (s *ServerSite) makeRoom(dir string) error {
 
 // Begin makes the folder, with a run file that says what is searched.
 func (s *ServerSite) Begin() error {
+	s.made = !exists(s.dir)
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return fmt.Errorf("making the search's folder: %w", err)
 	}
@@ -262,6 +265,26 @@ func (s *ServerSite) Begin() error {
 		return err
 	}
 	return nil
+}
+
+// forget takes back what Begin made, where nothing has come into it.
+func (s *ServerSite) forget() error {
+	files, err := os.ReadDir(s.dir)
+	if !s.made || err != nil || len(files) != 1 || files[0].Name() != "run.yaml" {
+		return nil
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("removing the folder of a search that asked nothing: %w", err)
+	}
+	return nil
+}
+
+func (s *ServerSite) askable() error {
+	w, err := workload.Open(s.spec.Workload, s.spec.Seed)
+	if err != nil {
+		return err
+	}
+	return askable(w)
 }
 
 // Keep writes what was found into the folder.

@@ -144,8 +144,9 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 	if err != nil {
 		return load.End{}, err
 	}
+	budget.Before = r.spent
 	job := load.Job{
-		Budget:  spentBefore(budget, r.spent),
+		Budget:  budget,
 		Options: s.Load, Schedule: arrivals, Record: rec, Targets: whom, Route: route,
 		Transport: all[0].choice.New,
 		KeepText:  s.Record.KeepText, Secrets: all[0].secrets,

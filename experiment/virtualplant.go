@@ -55,11 +55,8 @@ func newVirtualPlant(s *spec.Sim, meets *metrics.Predicate, seed uint64, asked i
 	if err != nil {
 		return nil, err
 	}
-	if prompts.Conversing() {
-		return nil, &Failure{
-			Saw:  "the workload has conversations, whose later turns come when answers end, so that nobody can set their rate",
-			Help: "Give single requests: a workload without turns, or a data set of lengths.",
-		}
+	if err := askable(prompts); err != nil {
+		return nil, err
 	}
 	gaps, helm, err := schedule.NewSteered(steerable(s.Schedule), seed+uint64(asked))
 	if err != nil {

@@ -12,6 +12,19 @@ import (
 type Budget struct {
 	Most     *cost.Amount // nil: no bound
 	Currency string
+	Before   cost.Amount // of Most, what was spent before the load
+}
+
+// left is what of the bound is left for the load; nil without a bound.
+func (b *Budget) left() *cost.Amount {
+	if b.Most == nil {
+		return nil
+	}
+	left := b.Most.Minus(b.Before)
+	if left.Cmp(cost.Amount{}) < 0 {
+		left = cost.Amount{}
+	}
+	return &left
 }
 
 // MoneySpent is how End.Why begins where the money for the next request was gone.
@@ -92,7 +105,7 @@ func (r *run) afford(p *prepared) bool {
 		return true
 	}
 	p.worst = worstCase(p)
-	if r.purse.hold(p.worst, r.Budget.Most) {
+	if r.purse.hold(p.worst, r.Budget.left()) {
 		return true
 	}
 	r.outOfMoney(p.at.Due, p.worst)
@@ -102,7 +115,7 @@ func (r *run) afford(p *prepared) bool {
 func (r *run) outOfMoney(due int64, worst cost.Amount) {
 	spent, _ := r.purse.spentSoFar()
 	why := fmt.Sprintf(MoneySpent+": of %s %s, %s by answers that had ended, and with those under way the next request, which may cost %s, could have passed it",
-		r.Budget.Most, r.Budget.Currency, spent.Short(), worst.Short())
+		r.Budget.Most, r.Budget.Currency, spent.Plus(r.Budget.Before).Short(), worst.Short())
 	r.closed.CompareAndSwap(nil, &closing{max(due, r.clock.Now()), why})
 	r.stopSending("")
 }

@@ -33,7 +33,7 @@ func dear(t *testing.T, j *Job, most string) {
 	j.Rate = &rate
 	if most != "" {
 		m := money(t, most)
-		j.Budget = Budget{&m, "USD"}
+		j.Budget = Budget{Most: &m, Currency: "USD"}
 	}
 }
 

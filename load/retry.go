@@ -55,7 +55,7 @@ func (r *run) again(f *flight) *flight {
 	if !r.sitOut(r.pause(f), was.Phase) {
 		return nil
 	}
-	if f.to.Rate != nil && !r.purse.hold(f.worst, r.Budget.Most) {
+	if f.to.Rate != nil && !r.purse.hold(f.worst, r.Budget.left()) {
 		r.outOfMoney(r.clock.Now(), f.worst)
 		return nil
 	}

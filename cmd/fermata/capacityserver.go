@@ -82,7 +82,7 @@ func (s streams) searchServer(parent context.Context, arg string, sets []conf.Se
 	if err != nil {
 		return err
 	}
-	site.Several = len(r.SLO)*max(1, o.Seeds) > 1
+	site.Several = len(slices.Compact(slices.Sorted(slices.Values(r.SLO))))*max(1, o.Seeds) > 1
 	line.scale = site.Scale()
 	o.State, o.Say, o.Progress = site.State(), say, line.progress
 	o.Begin = site.Begin

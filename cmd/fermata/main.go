@@ -183,5 +183,9 @@ func (s streams) exit(err error, command string) int {
 	if errors.As(err, &hint) && hint.Hint() != "" {
 		s.say("%s", hint.Hint())
 	}
+	var misuse *experiment.Misuse
+	if errors.As(err, &misuse) {
+		return exitUsage
+	}
 	return exitFailed
 }
