@@ -262,3 +262,13 @@ func TestDocs(t *testing.T) {
 		}
 	}
 }
+
+// A changed file is told by its sum alone: what else is wrong with it follows from the
+// change.
+func TestChangedFileIsToldBySum(t *testing.T) {
+	const text = "schema: fermata.deadlines/1\nshape: linear\ncurve: {a: 50ms, b: 40us}\nband:\n- {tokens: 0, low: 60ms, high: 61ms}\n- {tokens: 100, low: 70ms, high: 71ms}\nsha256: 00\n"
+	_, err := Read("d.yaml", []byte(text))
+	if err == nil || !strings.Contains(err.Error(), "sha256: does not fit") || strings.Contains(err.Error(), "band") {
+		t.Errorf("%v", err)
+	}
+}

@@ -471,7 +471,7 @@ func (c *canaryPlay) probes() error {
 			}
 		}
 		c.tokens += int64(p.PromptTokens)
-		c.counted = c.counted || p.Counted
+		c.counted = c.counted || p.ok() && p.Counted
 		c.profiling.probes = append(c.profiling.probes, one)
 	}
 	if n := len(c.all); n > 0 && 4*failed > n {

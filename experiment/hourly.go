@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"fermata/internal/conf"
@@ -65,21 +66,29 @@ func AskHourly(ctx context.Context, s *spec.Study, o Options) (*report.Study, er
 	}
 	out := report.NewStudy(o.Version, s.Title)
 	out.Caveat = s.Caveat
+	recorded := false
 	for i := range s.Endpoints {
 		one, pooled, err := h.endpoint(i)
 		if err != nil {
 			return nil, err
 		}
-		if pooled == nil {
-			return nil, &Failure{fmt.Sprintf("no round of %s was recorded", s.Endpoints[i].Name), "Look at " + h.dir + ", and begin again in another folder."}
-		}
+		recorded = recorded || pooled != nil
 		out.AddEndpoint(one, statistics, pooled)
+	}
+	if !recorded {
+		return nil, &Failure{"no round of any endpoint was recorded", "Look at " + h.dir + ", and begin again in another folder."}
 	}
 	for _, c := range s.Claims {
 		out.Claims = append(out.Claims, claim(out, &c))
 	}
 	return out, nil
 }
+
+// MissingKeys says which endpoints of a study have no API key.
+type MissingKeys string
+
+// Error names them all.
+func (m MissingKeys) Error() string { return string(m) }
 
 var hourlyStatistics = []string{"ttft_sent.p50", "ttft_sent.p99", "tpot.p50", "tbt.p99", "rates.tpot", "rates.tail_tbt", "rates.fluid"}
 
@@ -89,6 +98,16 @@ func (h *hourly) check() ([]report.Statistic, error) {
 		if _, err := spec.Read("", nil, h.settings(i, 0)); err != nil {
 			return nil, err
 		}
+	}
+	var lacking []string
+	for i := range h.study.Endpoints {
+		one := &h.study.Endpoints[i]
+		if one.APIKeyEnv != "" && os.Getenv(one.APIKeyEnv) == "" {
+			lacking = append(lacking, one.Name+": the environment variable "+one.APIKeyEnv+" is not set")
+		}
+	}
+	if len(lacking) > 0 {
+		return nil, MissingKeys("the study lacks API keys: " + strings.Join(lacking, "; "))
 	}
 	return parseStatistics("statistics", statisticsOf(h.study, hourlyStatistics))
 }
@@ -298,6 +317,7 @@ func (h *hourly) endpoint(i int) (report.StudyEndpoint, *metrics.Result, error) 
 		all = append(all, mine...)
 	}
 	if len(all) == 0 {
+		out.Rates, out.TTFT, out.Fluidity = []report.StudyRate{}, []report.StudyTTFT{}, []report.StudyFluidity{}
 		return out, nil, nil
 	}
 	judge.ClosedLoop = true // a pause of an hour lies between rounds: no rate says how near saturation is

@@ -66,6 +66,9 @@ func Reference(paths []string, p SlackPlan, say func(string, ...any)) (*deadline
 	files := make([]*deadline.File, len(paths))
 	for i, path := range paths {
 		data, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, MissingFile("there is no deadlines file " + path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading deadlines: %w", err)
 		}
@@ -82,6 +85,12 @@ func Reference(paths []string, p SlackPlan, say func(string, ...any)) (*deadline
 	}
 	return f, p.slacken(f, f.CurveAt, 0, referenceSeed, say)
 }
+
+// A MissingFile says that a file which a command was given is not there.
+type MissingFile string
+
+// Error names it.
+func (m MissingFile) Error() string { return string(m) }
 
 // referenceSeed makes the slack of a reference the same whenever it is made.
 const referenceSeed = 1

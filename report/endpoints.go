@@ -205,7 +205,11 @@ func ttftByLength(all recording.Slice, scale float64) []StudyTTFT {
 // AddEndpoint adds an endpoint, with its statistics over all rounds as a point.
 func (s *Study) AddEndpoint(e StudyEndpoint, statistics []Statistic, pooled *metrics.Result) {
 	s.Endpoints = append(s.Endpoints, e)
-	s.Add(e.Name, nil, statistics, []*metrics.Result{pooled})
+	var results []*metrics.Result
+	if pooled != nil { // else it was never reached
+		results = append(results, pooled)
+	}
+	s.Add(e.Name, nil, statistics, results)
 	p := &s.Points[len(s.Points)-1]
 	if p.System = e.Target; e.Model != "" {
 		p.System += ", " + e.Model
@@ -225,6 +229,10 @@ func (s *Study) endpointBlocks() []block {
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
 		name := term.Plain(e.Name)
+		if e.Rounds == 0 {
+			rates.notes = append(rates.notes, e.seen())
+			continue
+		}
 		row := []cell{text(name)}
 		for _, r := range e.Rates {
 			row = append(row, text(amountOrNone("tokens/s", r.Value)), cell{text: interval("tokens/s", r.Low, r.High), tone: term.Faint}, text(r.Rounds.text()))
@@ -254,6 +262,9 @@ func (s *StudySpread) text() string {
 
 // seen says when an endpoint was asked, and how often.
 func (e *StudyEndpoint) seen() string {
+	if e.Rounds == 0 {
+		return fmt.Sprintf("%s: %s%s, 0 of %d rounds: it was never reached", term.Plain(e.Name), term.Plain(e.Target), prefixed(" · model ", term.Plain(e.Model)), e.Planned)
+	}
 	text := fmt.Sprintf("%s: %s%s, %s to %s, %d of %d rounds, %s requests", term.Plain(e.Name), term.Plain(e.Target), prefixed(" · model ", term.Plain(e.Model)), e.From, e.To, e.Rounds, e.Planned, term.Count(e.Requests))
 	if e.Failed > 0 {
 		text += fmt.Sprintf(", %s of them failed", term.Count(e.Failed))

@@ -75,6 +75,9 @@ its band did not get as narrow as asked; 130 interrupted.`,
 		if err := planned(c, plan); err != nil {
 			return err
 		}
+		if err := above(c, "rounds", "most", "requests", "over", "points", "shortest", "longest"); err != nil {
+			return err
+		}
 		if plan == hostedPlan {
 			p.Rounds, p.Most, p.Hosted = 0, 0, &h
 			if h.Begin = nil; !yes {
@@ -173,6 +176,9 @@ Files whose curve is flagged are left out. It is printed on standard output.`,
 			return err
 		}
 		f, err := experiment.Reference(args, p, s.say)
+		if missing := experiment.MissingFile(""); errors.As(err, &missing) {
+			return usageError{err}
+		}
 		if err != nil {
 			return err
 		}
@@ -214,6 +220,16 @@ func planned(c *cobra.Command, plan string) error {
 			if other != plan && c.Flags().Changed(name) {
 				return usagef("--%s is for --plan %s", name, other)
 			}
+		}
+	}
+	return nil
+}
+
+// above refuses a 0 that was written, which is no default.
+func above(c *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := c.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
+			return usagef("--%s 0: it must be above 0; leave it out for its default of %s", name, f.DefValue)
 		}
 	}
 	return nil

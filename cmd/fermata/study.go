@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -113,6 +114,9 @@ func hourly(c *cobra.Command, one *spec.Study, studies int, every, last time.Dur
 		}
 		return nil
 	}
+	if c.Flags().Changed("parallel") {
+		return usagef("--parallel is for a study of simulated systems: endpoints are asked one after the other")
+	}
 	if studies > 1 {
 		return usagef("a study of endpoints takes its time: give it alone")
 	}
@@ -133,6 +137,9 @@ func (s streams) askHourly(c *cobra.Command, format, out string, one *spec.Study
 	ctx, stop, release := interrupts(c.Context(), s)
 	defer release()
 	done, err := experiment.AskHourly(ctx, one, experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say})
+	if keys := experiment.MissingKeys(""); errors.As(err, &keys) {
+		return usageError{err}
+	}
 	if err != nil {
 		return err
 	}
