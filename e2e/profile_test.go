@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,13 +28,13 @@ func needProfile(t *testing.T) {
 }
 
 // profile measures the engine's curve by the isolated plan; a flagged one is one
-// too.
-func (e *engine) profile(t *testing.T) (*deadline.File, string) {
+// too. A seed is for once: the engine keeps the prompts that it has seen.
+func (e *engine) profile(t *testing.T, seed int) (*deadline.File, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "p")
-	c := exec.CommandContext(ctx, binary, "profile", e.url, "--shortest", "64", "--longest", "1024", "--points", "5", "--most", "10", "--seed", "3", "--out", dir)
+	c := exec.CommandContext(ctx, binary, "profile", e.url, "--shortest", "64", "--longest", "512", "--points", "4", "--most", "10", "--seed", strconv.Itoa(seed), "--out", dir)
 	dieWithUs(c)
 	said, err := c.CombinedOutput()
 	if code := c.ProcessState.ExitCode(); code != 0 && code != exitUnclear {
@@ -73,7 +74,7 @@ func (e *engine) busy(t *testing.T, users int) (end func()) {
 func TestProfileOfAnEngine(t *testing.T) {
 	needProfile(t)
 	e := startEngine(t)
-	lengths := []float64{64, 256, 1024}
+	lengths := []float64{64, 256, 512}
 	type seen struct {
 		users int
 		at    [3]float64
@@ -85,7 +86,7 @@ func TestProfileOfAnEngine(t *testing.T) {
 		if users > 0 {
 			end = e.busy(t, users)
 		}
-		f, said := e.profile(t)
+		f, said := e.profile(t, 3+users)
 		end()
 		one := seen{users: users, file: f}
 		for i, l := range lengths {
@@ -103,7 +104,7 @@ func TestProfileOfAnEngine(t *testing.T) {
 		return
 	}
 	var b strings.Builder
-	fmt.Fprint(&b, "# The curve of a real engine\n\nWritten by `make e2e-profile` (llama.cpp's server, SmolLM2-135M, one thread, four slots; isolated plan, five lengths from 64 to 1024 tokens, ten\nrounds). Others are so many users who each ask 64 tokens, for 32, again and again. Figures are of one machine: compare the rows.\n\n| others | 64 tokens | 256 | 1024 | undelayed | band within | flags |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprint(&b, "# The curve of a real engine\n\nWritten by `make e2e-profile` (llama.cpp's server, SmolLM2-135M, one thread, four slots; isolated plan, four lengths from 64 to 512 tokens, ten\nrounds). Others are so many users who each ask 64 tokens, for 32, again and again. Figures are of one machine: compare the rows.\n\n| others | 64 tokens | 256 | 512 | undelayed | band within | flags |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, s := range all {
 		flags := strings.Join(s.file.Flags, ", ")
 		if flags == "" {
