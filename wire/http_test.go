@@ -720,9 +720,15 @@ func TestHTTP2IsNotReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := open(NewClock())
-		r := h.Exchange(t.Context(), post(srv.URL, "{}"), &heard{})
-		h.Close()
+		var r Result
+		for range 5 { // a server that hangs up at once may be gone before its answer is read
+			h := open(NewClock())
+			r = h.Exchange(t.Context(), post(srv.URL, "{}"), &heard{})
+			h.Close()
+			if !errors.Is(r.Err, syscall.EPIPE) && !errors.Is(r.Err, syscall.ECONNRESET) {
+				break
+			}
+		}
 		srv.Close()
 		if r.Err == nil || !strings.Contains(r.Err.Error(), "http2: ") && !strings.Contains(r.Err.Error(), "no application protocol") {
 			t.Errorf("%s: failed at %q with %v", kind, r.Step, r.Err)
