@@ -32,7 +32,7 @@ type conn struct {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		now := time.Now()
+		now := moment()
 		c.last.Store(&now)
 	}
 	return n, err
@@ -49,8 +49,27 @@ func received(r *http.Request) time.Time {
 			return *t
 		}
 	}
-	return time.Now()
+	return moment()
 }
+
+// moment is the present on both clocks. time.Now reads the wall clock, then the
+// monotonic one: a thread that loses its core between the two gets a pair that is
+// off by that long, and with it every planned time that the log tells from it.
+// Two pairs in a row that agree were both read at once.
+func moment() time.Time {
+	t := time.Now()
+	for range 10 {
+		next := time.Now()
+		if apart := next.Round(0).Sub(t.Round(0)) - next.Sub(t); apart.Abs() < clocksWithin {
+			return t
+		}
+		t = next
+	}
+	return t
+}
+
+// clocksWithin is how far apart the readings of both clocks may be.
+const clocksWithin = 20 * time.Microsecond
 
 // connOf is the connection of a request; nil where a server of another made it.
 func connOf(ctx context.Context) *conn {

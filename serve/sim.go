@@ -36,12 +36,11 @@ type Simulator struct {
 	fresh  []*stream         // submitted since the last advance
 	gauges *vllmMetrics
 
-	mu      sync.Mutex
-	inbox   []letter
-	ring    context.CancelFunc // wakes run
-	zero    time.Time          // logical time zero
-	running bool
-	index   int64
+	mu    sync.Mutex
+	inbox []letter
+	ring  context.CancelFunc // wakes run
+	zero  time.Time          // logical time zero
+	index int64
 }
 
 // SimOptions are what a simulator needs besides its spec.
@@ -130,7 +129,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 	}
 	defer alarm.close()
 	s.mu.Lock()
-	s.zero, s.running = time.Now(), true
+	s.zero = moment()
 	s.mu.Unlock()
 	for ctx.Err() == nil {
 		s.advance()
@@ -207,9 +206,9 @@ func (s *Simulator) advance() {
 }
 
 // submit lets a request arrive when it was received, or as soon after as the
-// system's past allows.
+// system's past allows: one that was read before Run began arrives at zero.
 func (s *Simulator) submit(l *stream) {
-	l.request.Arrival = max(s.logical(l.received), s.engine.Frontier())
+	l.request.Arrival = max(0, s.logical(l.received), s.engine.Frontier())
 	s.lines[l.request.Index] = l
 	if err := s.engine.Submit(l.request); err != nil {
 		l.end(err)

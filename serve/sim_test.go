@@ -97,6 +97,35 @@ serve: {model: m}
 seed: 3
 `
 
+// A server may read its first request before the system's axis has begun.
+func TestRequestBeforeTheSystemRuns(t *testing.T) {
+	s, err := NewSim("test.yaml", []byte(tinySystem), SimOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	q := &Request{Model: "m", API: Completions, PromptTokens: 100, MaxTokens: 3, IgnoreEOS: true, Stream: true, Received: time.Now()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer cancel()
+		events, err := s.Answer(ctx, q)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for range events {
+		}
+	})
+	time.Sleep(20 * time.Millisecond)
+	if err := s.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if m := q.Simulated; m == nil || m.ArrivalNs != 0 || m.FirstScheduledNs == nil || *m.FirstScheduledNs != 0 {
+		t.Errorf("%+v, want an arrival at 0, scheduled at 0", m)
+	}
+}
+
 // Playing the arrival times that a real run logged in virtual time gives the
 // identical schedule, with queueing, memory pressure and all.
 func TestVirtualRerun(t *testing.T) {
