@@ -55,12 +55,14 @@ func TestVLLM(t *testing.T) {
 	var whole, chunked playedJob
 	for try := 1; ; try++ {
 		whole, chunked = playVLLM(t, 0), playVLLM(t, 1)
-		i := slices.IndexFunc(beside(t, whole, chunked)[0].BlindSpots, isInversion)
-		if i >= 0 {
+		found := slices.ContainsFunc(beside(t, whole, chunked)[0].BlindSpots, isInversion)
+		tpot, took := apart(whole.tpot(), chunked.tpot()), apart(whole.took(), chunked.took())
+		if found && tpot <= .06 && took <= .06 {
 			break
 		}
 		if try == 2 {
-			t.Fatalf("nothing is found: %+v", beside(t, whole, chunked)[0].BlindSpots)
+			t.Fatalf("p99 TBT inverts: %t; TPOT differs by %.1f %%, the run's length by %.1f %%; the report finds %+v",
+				found, 100*tpot, 100*took, beside(t, whole, chunked)[0].BlindSpots)
 		}
 		t.Log("once more: other work on this machine came between the two settings")
 	}
@@ -82,6 +84,25 @@ func TestVLLM(t *testing.T) {
 }
 
 func isInversion(s metrics.BlindSpot) bool { return s.Code == metrics.P99Inverts }
+
+func (p playedJob) tpot() float64 { return quantile(p.result.Metrics.TPOT, .5) }
+
+// took is how long the last answer took to end, in ns: all the answers that last
+// begin together.
+func (p playedJob) took() float64 { return *p.result.Metrics.E2E.Max }
+
+// quantile is a percentile of a result; NaN where it is not among those told.
+func quantile(d *metrics.Dist, p float64) float64 {
+	for _, q := range d.Quantiles {
+		if math.Abs(q.P-p) < 1e-9 {
+			return q.Value
+		}
+	}
+	return math.NaN()
+}
+
+// apart is how far b is from a, as a share of a.
+func apart(a, b float64) float64 { return math.Abs(b/a - 1) }
 
 // beside reports both runs together.
 func beside(t *testing.T, runs ...playedJob) []*metrics.Result {
@@ -264,19 +285,11 @@ func write(t *testing.T, whole, chunked playedJob, spot metrics.BlindSpot) {
 	row := func(name string, of func(p playedJob) string) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, of(whole), of(chunked))
 	}
-	quantile := func(d *metrics.Dist, p float64) string {
-		for _, q := range d.Quantiles {
-			if math.Abs(q.P-p) < 1e-9 {
-				return seconds(q.Value)
-			}
-		}
-		return "–"
-	}
-	row("TBT, p50", func(p playedJob) string { return quantile(p.result.Metrics.TBT, .5) })
-	row("TBT, p99", func(p playedJob) string { return quantile(p.result.Metrics.TBT, .99) })
+	row("TBT, p50", func(p playedJob) string { return seconds(quantile(p.result.Metrics.TBT, .5)) })
+	row("TBT, p99", func(p playedJob) string { return seconds(quantile(p.result.Metrics.TBT, .99)) })
 	row("longest silence", func(p playedJob) string { return seconds(*p.result.Metrics.GapLongest.Max) })
-	row("TPOT, p50", func(p playedJob) string { return quantile(p.result.Metrics.TPOT, .5) })
-	row("last answer ended after", func(p playedJob) string { return seconds(*p.result.Metrics.E2E.Max) })
+	row("TPOT, p50", func(p playedJob) string { return seconds(p.tpot()) })
+	row("last answer ended after", func(p playedJob) string { return seconds(p.took()) })
 	row("longest stall at 6 tokens/s", func(p playedJob) string { return seconds(*p.result.Metrics.StallLongest.Max) })
 	row("p99 of the server's own histogram of gaps", func(p playedJob) string { return fmt.Sprintf("%.3g s", histogramQuantile(p.itl, .99)) })
 	row("its highest bucket with a gap in it", func(p playedJob) string { return lastBucket(p.itl) })
@@ -288,6 +301,8 @@ func write(t *testing.T, whole, chunked playedJob, spot metrics.BlindSpot) {
 	for _, s := range beside(t, whole, chunked)[0].BlindSpots {
 		fmt.Fprintf(&b, "* `%s`: %s.\n", s.Code, s.Text)
 	}
+	b.WriteString("\nThe page of the two, from a run of this test (`fermata report .cache/e2e-vllm/whole .cache/e2e-vllm/chunked --html vllm.html`):\n\n" +
+		"![The report's page with its blind spots](vllm.png)\n")
 	if err := os.WriteFile(root+"/docs/evidence/vllm.md", []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
