@@ -37,7 +37,9 @@ func (r *run) closeWhenEnough(over <-chan struct{}) {
 		case <-tick.C:
 		}
 		if why, ok := r.Enough.Look(); ok {
-			r.closed.Store(&closing{r.clock.Now() + int64(closeIn+r.transport.Lead()), "enough is known: " + why})
+			r.ending.Lock()
+			r.closed.CompareAndSwap(nil, &closing{r.clock.Now() + int64(closeIn+r.transport.Lead()), "enough is known: " + why})
+			r.ending.Unlock()
 			return
 		}
 	}
@@ -50,8 +52,12 @@ func (r *run) closedBy(at int64) bool {
 }
 
 // rephase moves an arrival to the drain that is due after the measured phase was
-// ended. The schedule, which may have been asked long ago, does not know of that.
+// ended. The schedule, which may have been asked long ago, does not know of that. Nor
+// may an end come from a clock that was read before: however long the machine stood
+// still in between, requests would have been placed after it.
 func (r *run) rephase(at *schedule.Arrival) {
+	r.ending.Lock()
+	defer r.ending.Unlock()
 	if at.Phase == schedule.Measured && r.closedBy(at.Due) {
 		at.Phase = schedule.Drain
 	}

@@ -72,6 +72,23 @@ func TestCloseWhenEnough(t *testing.T) {
 	}
 }
 
+// A machine that stands still while the end of the phase is being set leaves no
+// request on the wrong side of it.
+func TestNothingIsPlacedWhileThePhaseEnds(t *testing.T) {
+	t.Parallel()
+	r := &run{}
+	r.ending.Lock() // the clock has been read
+	at := schedule.Arrival{Due: 150, Phase: schedule.Measured}
+	placed := make(chan struct{})
+	go func() { defer close(placed); r.rephase(&at) }()
+	time.Sleep(20 * time.Millisecond)
+	r.closed.Store(&closing{at: 100})
+	r.ending.Unlock()
+	if <-placed; at.Phase != schedule.Drain {
+		t.Errorf("due at 150 of 100, it is %v", at.Phase)
+	}
+}
+
 // Turns of conversations are placed when they are due, by the same rule.
 func TestCloseConversations(t *testing.T) {
 	t.Parallel()

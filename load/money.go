@@ -116,7 +116,9 @@ func (r *run) outOfMoney(due int64, worst cost.Amount) {
 	spent, _ := r.purse.spentSoFar()
 	why := fmt.Sprintf(MoneySpent+": of %s %s, %s by answers that had ended, and with those under way the next request, which may cost %s, could have passed it",
 		r.Budget.Most, r.Budget.Currency, spent.Plus(r.Budget.Before).Short(), worst.Short())
+	r.ending.Lock()
 	r.closed.CompareAndSwap(nil, &closing{max(due, r.clock.Now()), why})
+	r.ending.Unlock()
 	r.stopSending("")
 }
 

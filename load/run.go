@@ -95,6 +95,7 @@ type run struct {
 	haltedAt atomic.Int64
 	failed   atomic.Bool             // stopped by its failures
 	closed   atomic.Pointer[closing] // the measured phase, ahead of the schedule
+	ending   sync.Mutex              // held from the look at the clock until closed is set, and while a phase is looked up
 	fatal    atomic.Pointer[error]
 
 	tally     tally
