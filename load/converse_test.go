@@ -67,7 +67,7 @@ func (s *teller) Answer(_ context.Context, q *serve.Request) (iter.Seq[serve.Eve
 }
 
 // start serves in this process and keeps every body that comes.
-func (s *teller) start(t *testing.T) string {
+func (s *teller) start(t testing.TB) string {
 	t.Helper()
 	h := serve.New(s, serve.Options{}).Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +109,7 @@ func begin(prompts *workload.Workload) func(i int) schedule.Arrival {
 }
 
 // talking is a job of conversations, with dialect and path of the interface.
-func talking(t *testing.T, s *teller, api string, what workload.Options, when schedule.Options) Job {
+func talking(t testing.TB, s *teller, api string, what workload.Options, when schedule.Options) Job {
 	t.Helper()
 	j := job(t, "", newTape(), when)
 	j.Dialect = chat(t, dialect.Options{Model: "m", API: api})
@@ -139,7 +139,7 @@ var threeTurns = workload.Options{Input: workload.Tokens(8), Output: workload.To
 
 // conversations are the traces by session, in order of their turns, each turn
 // once and none left out.
-func conversations(t *testing.T, r *tape) map[string][]*recording.Trace {
+func conversations(t testing.TB, r *tape) map[string][]*recording.Trace {
 	t.Helper()
 	all := map[string][]*recording.Trace{}
 	slices.SortFunc(r.traces, func(a, b recording.Trace) int { return int(a.Index - b.Index) })
@@ -204,7 +204,7 @@ func TestConversation(t *testing.T) {
 }
 
 // carries checks what the server got against what it streamed.
-func (j *Job) carries(t *testing.T, s *teller, r *tape) {
+func (j *Job) carries(t testing.TB, s *teller, r *tape) {
 	t.Helper()
 	type message struct{ Role, Content string }
 	number := map[string]int{} // of the request, by its last prompt

@@ -9,7 +9,7 @@ import (
 	"fermata/schedule"
 )
 
-func money(t *testing.T, text string) cost.Amount {
+func money(t testing.TB, text string) cost.Amount {
 	t.Helper()
 	a, err := cost.ParseAmount(text)
 	if err != nil {
@@ -20,7 +20,7 @@ func money(t *testing.T, text string) cost.Amount {
 
 // dear prices tokens at 1,000 a prompt's million and 10,000 an answer's: a request
 // of 8 and 6 tokens costs 0.068.
-func dear(t *testing.T, j *Job, most string) {
+func dear(t testing.TB, j *Job, most string) {
 	t.Helper()
 	p, err := cost.Read("prices", []byte("currency: USD\ndate: 2026-08-01\nsource: x\ntokens: {input_per_million: 1000, output_per_million: 10000}"))
 	if err != nil {

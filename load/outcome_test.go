@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fermata/dialect"
+	"fermata/internal/calm"
 	"fermata/recording"
 )
 
@@ -74,36 +75,38 @@ func TestOutcomes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			url, truth := scripted(t, c.model)
-			j := job(t, url, newTape(), once)
-			j.Options = c.options
-			end, r := offer(t, j)
-			tr := r.traces[0]
-			if tr.Outcome != c.outcome || tr.FailedAt != c.step || tr.HTTPStatus != c.status || !strings.Contains(tr.Error, c.error) {
-				t.Errorf("%s at %q, status %d: %q; want %s at %q, status %d: %q", tr.Outcome, tr.FailedAt, tr.HTTPStatus, tr.Error, c.outcome, c.step, c.status, c.error)
-			}
-			if n := sum(tr.Tokens); n != c.tokens && c.tokens >= 0 || c.tokens < 0 && n == 0 {
-				t.Errorf("%d tokens, want %d", n, c.tokens)
-			}
-			if c.note != "" && !slices.Contains(tr.Notes, c.note) || c.note == "" && len(tr.Notes) > 0 {
-				t.Errorf("notes %q, want %q", tr.Notes, c.note)
-			}
-			if tr.Phase != recording.Measured || !tr.Sent.OK || !tr.End.OK || tr.End.V < tr.Sent.V {
-				t.Errorf("phase %s, sent %v, end %v", tr.Phase, tr.Sent, tr.End)
-			}
-			if (c.outcome == recording.OK) != (end.Live.Failed == 0) || end.Live.Finished != 1 {
-				t.Errorf("%d failed of %d", end.Live.Failed, end.Live.Finished)
-			}
-			// The server knows what left it. What it sent before a time-out has come.
-			if line := truth.wait(t, 1)[0]; c.tokens > 0 && c.outcome != recording.NotStreamed && !strings.Contains(c.model, "data:") {
-				sent := int32(0)
-				for _, e := range line.Events {
-					sent += int32(e.Tokens)
+			calm.Try(t, func(t testing.TB) {
+				url, truth := scripted(t, c.model)
+				j := job(t, url, newTape(), once)
+				j.Options = c.options
+				end, r := offer(t, j)
+				tr := r.traces[0]
+				if tr.Outcome != c.outcome || tr.FailedAt != c.step || tr.HTTPStatus != c.status || !strings.Contains(tr.Error, c.error) {
+					t.Errorf("%s at %q, status %d: %q; want %s at %q, status %d: %q", tr.Outcome, tr.FailedAt, tr.HTTPStatus, tr.Error, c.outcome, c.step, c.status, c.error)
 				}
-				if sent != c.tokens {
-					t.Errorf("the server sent %d tokens, %d came", sent, c.tokens)
+				if n := sum(tr.Tokens); n != c.tokens && c.tokens >= 0 || c.tokens < 0 && n == 0 {
+					t.Errorf("%d tokens, want %d", n, c.tokens)
 				}
-			}
+				if c.note != "" && !slices.Contains(tr.Notes, c.note) || c.note == "" && len(tr.Notes) > 0 {
+					t.Errorf("notes %q, want %q", tr.Notes, c.note)
+				}
+				if tr.Phase != recording.Measured || !tr.Sent.OK || !tr.End.OK || tr.End.V < tr.Sent.V {
+					t.Errorf("phase %s, sent %v, end %v", tr.Phase, tr.Sent, tr.End)
+				}
+				if (c.outcome == recording.OK) != (end.Live.Failed == 0) || end.Live.Finished != 1 {
+					t.Errorf("%d failed of %d", end.Live.Failed, end.Live.Finished)
+				}
+				// The server knows what left it. What it sent before a time-out has come.
+				if line := truth.wait(t, 1)[0]; c.tokens > 0 && c.outcome != recording.NotStreamed && !strings.Contains(c.model, "data:") {
+					sent := int32(0)
+					for _, e := range line.Events {
+						sent += int32(e.Tokens)
+					}
+					if sent != c.tokens {
+						t.Errorf("the server sent %d tokens, %d came", sent, c.tokens)
+					}
+				}
+			})
 		})
 	}
 }
@@ -153,7 +156,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 // speaker answers whatever it is asked with the same bytes.
-func speaker(t *testing.T, answer string) string {
+func speaker(t testing.TB, answer string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -252,24 +255,26 @@ func TestSecretsAreHidden(t *testing.T) {
 // A probe is judged as a request of a run is.
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		model   string
-		outcome recording.Outcome
-	}{
-		{"{}", recording.OK},
-		{"{steps: [{at: 0ms, close: silent}]}", recording.Timeout},
-		{"{steps: [{at: 0ms, text: a}, {at: 0ms, error: oh}]}", recording.StreamError},
-	} {
-		url, _ := scripted(t, c.model)
-		j := job(t, url, newTape(), once)
-		p := probeOf(j)
-		defer p.Transport.Close()
-		q, _ := j.Prompts.At(0, 0, 0)
-		tr, err := p.Ask(t.Context(), &q)
-		if err != nil || tr.Outcome != c.outcome || tr.Prompt.Intended != recording.Some(int32(8)) {
-			t.Errorf("%s: %s %q, %v; want %s", c.model, tr.Outcome, tr.Error, err, c.outcome)
+	calm.Try(t, func(t testing.TB) {
+		for _, c := range []struct {
+			model   string
+			outcome recording.Outcome
+		}{
+			{"{}", recording.OK},
+			{"{steps: [{at: 0ms, close: silent}]}", recording.Timeout},
+			{"{steps: [{at: 0ms, text: a}, {at: 0ms, error: oh}]}", recording.StreamError},
+		} {
+			url, _ := scripted(t, c.model)
+			j := job(t, url, newTape(), once)
+			p := probeOf(j)
+			defer p.Transport.Close()
+			q, _ := j.Prompts.At(0, 0, 0)
+			tr, err := p.Ask(t.Context(), &q)
+			if err != nil || tr.Outcome != c.outcome || tr.Prompt.Intended != recording.Some(int32(8)) {
+				t.Errorf("%s: %s %q, %v; want %s", c.model, tr.Outcome, tr.Error, err, c.outcome)
+			}
 		}
-	}
+	})
 }
 
 // Errors that end nothing well keep their class: the run's own cuts are no

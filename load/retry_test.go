@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fermata/internal/calm"
 	"fermata/recording"
 	"fermata/schedule"
 	"fermata/workload"
@@ -15,7 +16,7 @@ import (
 // tried are the rows of a tape, each request's tries in order. It checks what
 // holds of all: tries count from 0, have the place of the first, and come one after
 // the other.
-func (r *tape) tried(t *testing.T) map[int64][]recording.Trace {
+func (r *tape) tried(t testing.TB) map[int64][]recording.Trace {
 	t.Helper()
 	of := map[int64][]recording.Trace{}
 	slices.SortFunc(r.traces, func(a, b recording.Trace) int {
@@ -44,33 +45,35 @@ func (r *tape) tried(t *testing.T) map[int64][]recording.Trace {
 // failure, whose second try is the fourth request and fails too.
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	url, truth := scripted(t, "{ttft: 20ms, gap: 1ms, fail: {every: 2, status: 503}}")
-	j := job(t, url, newTape(), schedule.Options{Kind: schedule.All, Requests: 3})
-	j.Options.Retries, j.Options.MaxInFlight, j.Seed = 2, 3, 7
-	end, r := offer(t, j)
-	truth.wait(t, 5)
-	counts := map[int]int{}
-	for index, tries := range r.tried(t) {
-		counts[len(tries)]++
-		last := tries[len(tries)-1]
-		waited := int64(0)
-		for i, tr := range tries[:len(tries)-1] {
-			wait := int64(backOff(7, index, int32(i)))
-			if tr.HTTPStatus != 503 || tries[i+1].Sent.V < tr.End.V+wait {
-				t.Errorf("request %d: try %d left at %d, %d ns after a status %d at %d", index, i+1, tries[i+1].Sent.V, wait, tr.HTTPStatus, tr.End.V)
+	calm.Try(t, func(t testing.TB) {
+		url, truth := scripted(t, "{ttft: 20ms, gap: 1ms, fail: {every: 2, status: 503}}")
+		j := job(t, url, newTape(), schedule.Options{Kind: schedule.All, Requests: 3})
+		j.Options.Retries, j.Options.MaxInFlight, j.Seed = 2, 3, 7
+		end, r := offer(t, j)
+		truth.wait(t, 5)
+		counts := map[int]int{}
+		for index, tries := range r.tried(t) {
+			counts[len(tries)]++
+			last := tries[len(tries)-1]
+			waited := int64(0)
+			for i, tr := range tries[:len(tries)-1] {
+				wait := int64(backOff(7, index, int32(i)))
+				if tr.HTTPStatus != 503 || tries[i+1].Sent.V < tr.End.V+wait {
+					t.Errorf("request %d: try %d left at %d, %d ns after a status %d at %d", index, i+1, tries[i+1].Sent.V, wait, tr.HTTPStatus, tr.End.V)
+				}
+				waited += wait
 			}
-			waited += wait
+			if last.Outcome != recording.OK || sum(last.Tokens) != tokens || at(&last)[0]-last.Due < waited+20*ms {
+				t.Errorf("request %d: %s, %d tokens, the first %d ns after its due time; it waited for %d ns", index, last.Outcome, sum(last.Tokens), at(&last)[0]-last.Due, waited)
+			}
 		}
-		if last.Outcome != recording.OK || sum(last.Tokens) != tokens || at(&last)[0]-last.Due < waited+20*ms {
-			t.Errorf("request %d: %s, %d tokens, the first %d ns after its due time; it waited for %d ns", index, last.Outcome, sum(last.Tokens), at(&last)[0]-last.Due, waited)
+		if counts[1] != 2 || counts[3] != 1 || len(r.traces) != 5 {
+			t.Errorf("requests by their tries: %v", counts)
 		}
-	}
-	if counts[1] != 2 || counts[3] != 1 || len(r.traces) != 5 {
-		t.Errorf("requests by their tries: %v", counts)
-	}
-	if l := end.Live; l.Due != 3 || l.Sent != 3 || l.Finished != 3 || l.MeasuredDone != 3 || l.Failed != 0 {
-		t.Errorf("%+v", l)
-	}
+		if l := end.Live; l.Due != 3 || l.Sent != 3 || l.Finished != 3 || l.MeasuredDone != 3 || l.Failed != 0 {
+			t.Errorf("%+v", l)
+		}
+	})
 }
 
 // Without being asked for, and once they are used up, tries end.
@@ -100,25 +103,27 @@ func TestTriesEnd(t *testing.T) {
 // A server says how long to wait, longer here than any first back-off; meanwhile the place in flight is another's.
 func TestRetryAfterIsKept(t *testing.T) {
 	t.Parallel()
-	s := &teller{fails: func(n int) bool { return n == 1 }, after: "0.8"}
-	j := job(t, s.start(t)+"/v1/chat/completions", newTape(), schedule.Options{Kind: schedule.All, Requests: 2})
-	j.Options.Retries, j.Options.MaxInFlight = 1, 1
-	_, r := offer(t, j)
-	for index, tries := range r.tried(t) {
-		switch {
-		case tries[len(tries)-1].Outcome != recording.OK:
-			t.Errorf("request %d: %s", index, tries[len(tries)-1].Outcome)
-		case len(tries) == 2 && tries[1].Sent.V-tries[0].End.V < 800*ms:
-			t.Errorf("tried again after %d ns", tries[1].Sent.V-tries[0].End.V)
-		case len(tries) == 2:
-			if other := r.tried(t)[1-index][0]; other.End.V > tries[1].Sent.V {
-				t.Errorf("the other request ended at %d, after the second try had left at %d", other.End.V, tries[1].Sent.V)
+	calm.Try(t, func(t testing.TB) {
+		s := &teller{fails: func(n int) bool { return n == 1 }, after: "0.8"}
+		j := job(t, s.start(t)+"/v1/chat/completions", newTape(), schedule.Options{Kind: schedule.All, Requests: 2})
+		j.Options.Retries, j.Options.MaxInFlight = 1, 1
+		_, r := offer(t, j)
+		for index, tries := range r.tried(t) {
+			switch {
+			case tries[len(tries)-1].Outcome != recording.OK:
+				t.Errorf("request %d: %s", index, tries[len(tries)-1].Outcome)
+			case len(tries) == 2 && tries[1].Sent.V-tries[0].End.V < 800*ms:
+				t.Errorf("tried again after %d ns", tries[1].Sent.V-tries[0].End.V)
+			case len(tries) == 2:
+				if other := r.tried(t)[1-index][0]; other.End.V > tries[1].Sent.V {
+					t.Errorf("the other request ended at %d, after the second try had left at %d", other.End.V, tries[1].Sent.V)
+				}
 			}
 		}
-	}
-	if len(r.traces) != 3 {
-		t.Errorf("%d tries", len(r.traces))
-	}
+		if len(r.traces) != 3 {
+			t.Errorf("%d tries", len(r.traces))
+		}
+	})
 }
 
 // Half of all tries fail, and every request ends well: no reason to stop the run.
@@ -158,19 +163,21 @@ func TestStopWhileWaiting(t *testing.T) {
 // Nobody waits for the tries of requests that are not measured.
 func TestDrainWaitsForNoTries(t *testing.T) {
 	t.Parallel()
-	for _, when := range []schedule.Options{
-		{Kind: schedule.Constant, Rate: 20, Requests: 6, Warmup: "2", Drain: "quiet"},
-		{Concurrency: 2, Requests: 6, Warmup: "2", Drain: "quiet"},
-	} {
-		s := &teller{fails: func(n int) bool { return n == 1 }, after: "3600"}
-		j := job(t, s.start(t)+"/v1/chat/completions", newTape(), when)
-		j.Options.Retries = 1
-		end, r := offer(t, j)
-		if end.Interrupted != "" || end.Live.MeasuredDone != 6 || len(r.traces) != 8 {
-			t.Errorf("%+v, %d tries", end, len(r.traces))
+	calm.Try(t, func(t testing.TB) {
+		for _, when := range []schedule.Options{
+			{Kind: schedule.Constant, Rate: 20, Requests: 6, Warmup: "2", Drain: "quiet"},
+			{Concurrency: 2, Requests: 6, Warmup: "2", Drain: "quiet"},
+		} {
+			s := &teller{fails: func(n int) bool { return n == 1 }, after: "3600"}
+			j := job(t, s.start(t)+"/v1/chat/completions", newTape(), when)
+			j.Options.Retries = 1
+			end, r := offer(t, j)
+			if end.Interrupted != "" || end.Live.MeasuredDone != 6 || len(r.traces) != 8 {
+				t.Errorf("%+v, %d tries", end, len(r.traces))
+			}
+			r.tried(t)
 		}
-		r.tried(t)
-	}
+	})
 }
 
 // A conversation goes on from the last try of a turn.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fermata/internal/calm"
 	"fermata/recording"
 	"fermata/schedule"
 	"fermata/workload"
@@ -35,25 +36,27 @@ func endless(rate float64) schedule.Options {
 // awaited.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	url, truth := scripted(t, "{ttft: 50ms, gap: 20ms}")
-	r := newTape()
-	stop := make(chan struct{})
-	r.after(10, "end", func() { close(stop) })
-	end, _ := offerUntil(t, t.Context(), stop, job(t, url, r, endless(100)))
-	if len(r.traces) < 10 || len(r.traces) > 200 {
-		t.Errorf("%d requests", len(r.traces))
-	}
-	var last int64
-	for _, tr := range r.traces {
-		last = max(last, tr.Due)
-		if tr.Outcome != recording.OK && tr.Outcome != recording.NotSent || tr.Outcome == recording.OK && sum(tr.Tokens) != tokens {
-			t.Errorf("request %d: %s %q, %d tokens", tr.Index, tr.Outcome, tr.Error, sum(tr.Tokens))
+	calm.Try(t, func(t testing.TB) {
+		url, truth := scripted(t, "{ttft: 50ms, gap: 20ms}")
+		r := newTape()
+		stop := make(chan struct{})
+		r.after(10, "end", func() { close(stop) })
+		end, _ := offerUntil(t, t.Context(), stop, job(t, url, r, endless(100)))
+		if len(r.traces) < 10 || len(r.traces) > 200 {
+			t.Errorf("%d requests", len(r.traces))
 		}
-	}
-	if end.Interrupted != "interrupted" || end.ByFailures || end.Why != "the run was stopped: interrupted" || end.WindowEnd <= last {
-		t.Errorf("%+v; the last request was due at %d", end, last)
-	}
-	truth.wait(t, 10)
+		var last int64
+		for _, tr := range r.traces {
+			last = max(last, tr.Due)
+			if tr.Outcome != recording.OK && tr.Outcome != recording.NotSent || tr.Outcome == recording.OK && sum(tr.Tokens) != tokens {
+				t.Errorf("request %d: %s %q, %d tokens", tr.Index, tr.Outcome, tr.Error, sum(tr.Tokens))
+			}
+		}
+		if end.Interrupted != "interrupted" || end.ByFailures || end.Why != "the run was stopped: interrupted" || end.WindowEnd <= last {
+			t.Errorf("%+v; the last request was due at %d", end, last)
+		}
+		truth.wait(t, 10)
+	})
 }
 
 // Requests that were due and wait for a place when the run is stopped are not
@@ -86,58 +89,62 @@ func TestStopWithWaiters(t *testing.T) {
 // A cut ends everything at once, and what had arrived stays.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	for _, stopFirst := range []bool{false, true} {
-		url, _ := scripted(t, "{gap: 20ms, fail: {kind: stall, after: 3}}")
-		r := newTape()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		stop := make(chan struct{})
-		r.after(60, "arrive", func() {
-			if stopFirst {
-				close(stop)
+	calm.Try(t, func(t testing.TB) {
+		for _, stopFirst := range []bool{false, true} {
+			url, _ := scripted(t, "{gap: 20ms, fail: {kind: stall, after: 3}}")
+			r := newTape()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stop := make(chan struct{})
+			r.after(60, "arrive", func() {
+				if stopFirst {
+					close(stop)
+				}
+				time.AfterFunc(100*time.Millisecond, cancel)
+			})
+			began := time.Now()
+			end, _ := offerUntil(t, ctx, stop, job(t, url, r, endless(100)))
+			if took := time.Since(began); took > graceLimit/2 {
+				t.Errorf("it took %s", took)
 			}
-			time.AfterFunc(100*time.Millisecond, cancel)
-		})
-		began := time.Now()
-		end, _ := offerUntil(t, ctx, stop, job(t, url, r, endless(100)))
-		if took := time.Since(began); took > graceLimit/2 {
-			t.Errorf("it took %s", took)
+			partial := 0
+			for _, tr := range r.traces {
+				switch {
+				case tr.Outcome == recording.TruncatedByUs && tr.Error == errStopped.Error():
+				case tr.Outcome == recording.NotSent:
+					continue
+				default:
+					t.Errorf("request %d: %s %q", tr.Index, tr.Outcome, tr.Error)
+				}
+				if n := len(r.told[tr.Index]); n != int(sum(tr.Tokens)) || n > 3 {
+					t.Errorf("request %d: %d arrivals recorded, %d in the trace", tr.Index, n, sum(tr.Tokens))
+				}
+				if tr.FailedAt == recording.AtMidStream && sum(tr.Tokens) == 3 {
+					partial++
+				}
+			}
+			if partial == 0 || end.Interrupted != "interrupted" || end.Live.Failed != 0 {
+				t.Errorf("%d answers with their three tokens, %+v", partial, end)
+			}
 		}
-		partial := 0
-		for _, tr := range r.traces {
-			switch {
-			case tr.Outcome == recording.TruncatedByUs && tr.Error == errStopped.Error():
-			case tr.Outcome == recording.NotSent:
-				continue
-			default:
-				t.Errorf("request %d: %s %q", tr.Index, tr.Outcome, tr.Error)
-			}
-			if n := len(r.told[tr.Index]); n != int(sum(tr.Tokens)) || n > 3 {
-				t.Errorf("request %d: %d arrivals recorded, %d in the trace", tr.Index, n, sum(tr.Tokens))
-			}
-			if tr.FailedAt == recording.AtMidStream && sum(tr.Tokens) == 3 {
-				partial++
-			}
-		}
-		if partial == 0 || end.Interrupted != "interrupted" || end.Live.Failed != 0 {
-			t.Errorf("%d answers with their three tokens, %+v", partial, end)
-		}
-	}
+	})
 }
 
 // An answer that had ended when the run was cut is whole: only its server kept
 // the stream open.
 func TestCutAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	url, _ := scripted(t, "{steps: [{at: 0ms, text: a}, {at: 0ms, finish: stop}, {at: 0ms, done: true}, {at: 1ms, close: silent}]}")
-	r := newTape()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r.after(1, "arrive", func() { time.AfterFunc(300*time.Millisecond, cancel) })
-	offerUntil(t, ctx, nil, job(t, url, r, once))
-	if tr := r.traces[0]; tr.Outcome != recording.OK {
-		t.Errorf("%s %q", tr.Outcome, tr.Error)
-	}
+	calm.Try(t, func(t testing.TB) {
+		url, _ := scripted(t, "{steps: [{at: 0ms, text: a}, {at: 0ms, finish: stop}, {at: 0ms, done: true}, {at: 1ms, close: silent}]}")
+		r := newTape()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r.after(1, "arrive", func() { time.AfterFunc(300*time.Millisecond, cancel) })
+		offerUntil(t, ctx, nil, job(t, url, r, once))
+		if tr := r.traces[0]; tr.Outcome != recording.OK {
+			t.Errorf("%s %q", tr.Outcome, tr.Error)
+		}
+	})
 }
 
 // A run that mostly fails ends, and says why.

@@ -52,7 +52,7 @@ func TestEveryStampAgainstTheTruth(t *testing.T) {
 // attempts is how often a run may be disturbed.
 const attempts = 5
 
-func measureBounds(t *testing.T, model string, events int, perEvent int32, streams int, each map[string]any) bounds {
+func measureBounds(t testing.TB, model string, events int, perEvent int32, streams int, each map[string]any) bounds {
 	t.Helper()
 	url, truth := scripted(t, model)
 	j := job(t, url, newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: streams, Requests: int64(2 * streams), Warmup: "0", Drain: "quiet"})
@@ -91,7 +91,7 @@ type bounds struct {
 	width       []int64
 }
 
-func (b *bounds) check(t *testing.T, tr *recording.Trace, line *serve.Truth) {
+func (b *bounds) check(t testing.TB, tr *recording.Trace, line *serve.Truth) {
 	t.Helper()
 	for i, when := range at(tr) {
 		sent := line.Events[i].SentNs - b.zero
@@ -109,7 +109,7 @@ func (b *bounds) check(t *testing.T, tr *recording.Trace, line *serve.Truth) {
 	}
 }
 
-func (b *bounds) log(t *testing.T) {
+func (b *bounds) log(t testing.TB) {
 	t.Helper()
 	slices.Sort(b.late)
 	slices.Sort(b.width)

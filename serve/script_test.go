@@ -16,7 +16,7 @@ import (
 
 const ms = time.Millisecond
 
-func script(t *testing.T, text string) *Script {
+func script(t testing.TB, text string) *Script {
 	t.Helper()
 	s, err := NewScript("test.yaml", []byte(text))
 	if err != nil {
@@ -25,7 +25,7 @@ func script(t *testing.T, text string) *Script {
 	return s
 }
 
-func events(t *testing.T, s *Script, q *Request) []Event {
+func events(t testing.TB, s *Script, q *Request) []Event {
 	t.Helper()
 	seq, err := s.Answer(context.Background(), q)
 	if err != nil {

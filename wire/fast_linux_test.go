@@ -13,12 +13,13 @@ import (
 	"time"
 	"unsafe"
 
+	"fermata/internal/calm"
 	"fermata/recording"
 
 	"golang.org/x/sys/unix"
 )
 
-func newTestFast(t *testing.T, clock Clock) *Fast {
+func newTestFast(t testing.TB, clock Clock) *Fast {
 	t.Helper()
 	f, err := newFast(clock, 1)
 	if err != nil {
@@ -43,116 +44,120 @@ func (c *counter) End(r Result)                             { c.result = r; clos
 
 // Events cost no allocation: neither the loop's nor the decoder's.
 func TestEventsAllocateNothing(t *testing.T) {
-	const streams, events = 20, 2000
-	event := []byte("a\r\ndata: abc\n\r\n1\r\n\n\r\n")
-	begin, finish := make(chan struct{}), make(chan struct{})
-	var ready sync.WaitGroup
-	ready.Add(streams)
-	s := play(t, func(_ int, c *playing) {
-		if !c.request() {
-			return
-		}
-		c.say(stream)
-		for i := range events {
-			if i == 100 { // by then every pool is filled
-				ready.Done()
-				<-begin
-			}
-			if _, err := c.Write(event); err != nil {
+	calm.Try(t, func(t testing.TB) {
+		const streams, events = 20, 2000
+		event := []byte("a\r\ndata: abc\n\r\n1\r\n\n\r\n")
+		begin, finish := make(chan struct{}), make(chan struct{})
+		var ready sync.WaitGroup
+		ready.Add(streams)
+		s := play(t, func(_ int, c *playing) {
+			if !c.request() {
 				return
 			}
-			if i%50 == 0 {
-				time.Sleep(time.Millisecond)
+			c.say(stream)
+			for i := range events {
+				if i == 100 { // by then every pool is filled
+					ready.Done()
+					<-begin
+				}
+				if _, err := c.Write(event); err != nil {
+					return
+				}
+				if i%50 == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			<-finish
+			c.say(last)
+		})
+		f := newTestFast(t, NewClock())
+		var all []*counter
+		for range streams {
+			c := &counter{over: make(chan struct{})}
+			all = append(all, c)
+			f.Start(post("http://"+s.Addr().String(), "q"), c)
+		}
+		ready.Wait()
+		time.Sleep(50 * time.Millisecond)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		close(begin)
+		time.Sleep(300 * time.Millisecond)
+		runtime.ReadMemStats(&after)
+		close(finish)
+		got := 0
+		for _, c := range all {
+			<-c.over
+			got += c.bytes
+			if c.result.Err != nil || c.bytes != events*len("data: abc\n\n") || c.due != 1 || c.sent != 1 || c.heads != 1 {
+				t.Errorf("%+v", c)
 			}
 		}
-		<-finish
-		c.say(last)
-	})
-	f := newTestFast(t, NewClock())
-	var all []*counter
-	for range streams {
-		c := &counter{over: make(chan struct{})}
-		all = append(all, c)
-		f.Start(post("http://"+s.Addr().String(), "q"), c)
-	}
-	ready.Wait()
-	time.Sleep(50 * time.Millisecond)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	close(begin)
-	time.Sleep(300 * time.Millisecond)
-	runtime.ReadMemStats(&after)
-	close(finish)
-	got := 0
-	for _, c := range all {
-		<-c.over
-		got += c.bytes
-		if c.result.Err != nil || c.bytes != events*len("data: abc\n\n") || c.due != 1 || c.sent != 1 || c.heads != 1 {
-			t.Errorf("%+v", c)
+		// What else runs in this process allocates now and then: its timers, the blocks
+		// of the log while they are not yet as many as a busy machine needs.
+		n := after.Mallocs - before.Mallocs
+		t.Logf("%d allocations in %d events", n, streams*(events-100))
+		if n > streams*(events-100)/100 {
+			t.Errorf("%d allocations in %d events", n, streams*(events-100))
 		}
-	}
-	// What else runs in this process allocates now and then: its timers, the blocks
-	// of the log while they are not yet as many as a busy machine needs.
-	n := after.Mallocs - before.Mallocs
-	t.Logf("%d allocations in %d events", n, streams*(events-100))
-	if n > streams*(events-100)/100 {
-		t.Errorf("%d allocations in %d events", n, streams*(events-100))
-	}
+	})
 }
 
 // A stream that waits costs less than a KiB of this process's memory.
 func TestStreamsAreSmall(t *testing.T) {
-	const streams = 2000
-	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}) // the system connects without us
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	f := newTestFast(t, NewClock())
-	url := "http://" + ln.Addr().String() + "/v1/chat/completions"
-	body := []byte(`{"model": "m"}`)
-	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer key"}}
-	shared := &Request{Method: http.MethodPost, URL: url, Header: header, Body: body}
-	use := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
-	}
-	followers := make([]counter, streams)
-	calls := make([]Call, streams)
-	before := use()
-	for i := range calls {
-		followers[i].over = make(chan struct{})
-		calls[i] = f.Start(shared, &followers[i])
-	}
-	for f.loops[0].opened.Load() < streams {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(50 * time.Millisecond) // the decoder's turn
-	log := f.loops[0].log
-	log.mu.Lock()
-	blocks := uint64(0) // besides the first
-	for b := log.free; b != nil; b = b.next.Load() {
-		blocks++
-	}
-	log.mu.Unlock()
-	took := use() - before - streams*96 - blocks*uint64(unsafe.Sizeof(block{})) // the channels are ours
-	t.Logf("%d bytes a stream besides %d blocks of the log", took/streams, blocks)
-	if took/streams > 1024 {
-		t.Errorf("%d bytes a stream", took/streams)
-	}
-	enough := errors.New("enough")
-	for i := range calls {
-		calls[i].Cut(enough)
-	}
-	for i := range followers {
-		<-followers[i].over
-		if r := followers[i].result; !errors.Is(r.Err, enough) {
-			t.Fatalf("%+v", r)
+	calm.Try(t, func(t testing.TB) {
+		const streams = 2000
+		ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}) // the system connects without us
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		defer ln.Close()
+		f := newTestFast(t, NewClock())
+		url := "http://" + ln.Addr().String() + "/v1/chat/completions"
+		body := []byte(`{"model": "m"}`)
+		header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer key"}}
+		shared := &Request{Method: http.MethodPost, URL: url, Header: header, Body: body}
+		use := func() uint64 {
+			runtime.GC()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc + m.StackInuse
+		}
+		followers := make([]counter, streams)
+		calls := make([]Call, streams)
+		before := use()
+		for i := range calls {
+			followers[i].over = make(chan struct{})
+			calls[i] = f.Start(shared, &followers[i])
+		}
+		for f.loops[0].opened.Load() < streams {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond) // the decoder's turn
+		log := f.loops[0].log
+		log.mu.Lock()
+		blocks := uint64(0) // besides the first
+		for b := log.free; b != nil; b = b.next.Load() {
+			blocks++
+		}
+		log.mu.Unlock()
+		took := use() - before - streams*96 - blocks*uint64(unsafe.Sizeof(block{})) // the channels are ours
+		t.Logf("%d bytes a stream besides %d blocks of the log", took/streams, blocks)
+		if took/streams > 1024 {
+			t.Errorf("%d bytes a stream", took/streams)
+		}
+		enough := errors.New("enough")
+		for i := range calls {
+			calls[i].Cut(enough)
+		}
+		for i := range followers {
+			<-followers[i].over
+			if r := followers[i].result; !errors.Is(r.Err, enough) {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
 }
 
 // A request leaves when it is due, not before; the kernel says when.
@@ -342,80 +347,82 @@ type writing struct{ before, after int64 }
 // Bounds hold where several events come between two sweeps, which is where the
 // sweeps make them narrow.
 func TestBoundsOfBunches(t *testing.T) {
-	const streams, events, attempts = 4, 500, 3
-	clock := NewClock()
-	for range attempts { // a writer that is held up after its write makes a right bound look wrong
-		var told [streams][events]writing
-		var writers sync.WaitGroup
-		writers.Add(streams)
-		s := play(t, func(n int, c *playing) {
-			if n >= streams || !c.request() {
-				return
-			}
-			defer writers.Done()
-			unsent := newUnsent(t, c.TCPConn)
-			c.say(stream)
-			runtime.LockOSThread() // its sleeps are the system's
-			defer runtime.UnlockOSThread()
-			piece := []byte(chunk("data: x\n\n"))
-			for i := range events {
-				told[n][i].before = clock.Now()
-				if _, err := c.Write(piece); err != nil {
+	calm.TryWithin(t, time.Duration(delivery), func(t testing.TB) {
+		const streams, events, attempts = 4, 500, 3
+		clock := NewClock()
+		for range attempts { // a writer that is held up after its write makes a right bound look wrong
+			var told [streams][events]writing
+			var writers sync.WaitGroup
+			writers.Add(streams)
+			s := play(t, func(n int, c *playing) {
+				if n >= streams || !c.request() {
 					return
 				}
-				unsent.wait()
-				told[n][i].after = clock.Now()
-				nap(int64(i%7) * 60_000)
-			}
-			c.say(last)
-		})
-		f := newTestFast(t, clock)
-		var heard [streams]audit
-		var readers sync.WaitGroup
-		for n := range streams {
-			readers.Go(func() {
-				if r := f.Exchange(t.Context(), post("http://"+s.Addr().String(), "q"), &heard[n]); r.Err != nil {
-					t.Error(r.Err)
+				defer writers.Done()
+				unsent := newUnsent(t, c.TCPConn)
+				c.say(stream)
+				runtime.LockOSThread() // its sleeps are the system's
+				defer runtime.UnlockOSThread()
+				piece := []byte(chunk("data: x\n\n"))
+				for i := range events {
+					told[n][i].before = clock.Now()
+					if _, err := c.Write(piece); err != nil {
+						return
+					}
+					unsent.wait()
+					told[n][i].after = clock.Now()
+					nap(int64(i%7) * 60_000)
 				}
+				c.say(last)
 			})
-			for s.connected() <= n { // connection n is stream n
-				time.Sleep(time.Millisecond)
-			}
-		}
-		readers.Wait()
-		writers.Wait()
-		n, exact, early, outside, width, worst := 0, 0, 0, 0, int64(0), int64(0)
-		for k := range heard {
-			for i, at := range heard[k].at {
-				bound := heard[k].bound[i]
-				n, width = n+1, width+bound
-				if bound <= leastStampErr {
-					exact++
-				}
-				if at < told[k][i].before {
-					early++
-				}
-				if late := at - bound - told[k][i].after - delivery; late > 0 {
-					outside, worst = outside+1, max(worst, late)
+			f := newTestFast(t, clock)
+			var heard [streams]audit
+			var readers sync.WaitGroup
+			for n := range streams {
+				readers.Go(func() {
+					if r := f.Exchange(t.Context(), post("http://"+s.Addr().String(), "q"), &heard[n]); r.Err != nil {
+						t.Error(r.Err)
+					}
+				})
+				for s.connected() <= n { // connection n is stream n
+					time.Sleep(time.Millisecond)
 				}
 			}
+			readers.Wait()
+			writers.Wait()
+			n, exact, early, outside, width, worst := 0, 0, 0, 0, int64(0), int64(0)
+			for k := range heard {
+				for i, at := range heard[k].at {
+					bound := heard[k].bound[i]
+					n, width = n+1, width+bound
+					if bound <= leastStampErr {
+						exact++
+					}
+					if at < told[k][i].before {
+						early++
+					}
+					if late := at - bound - told[k][i].after - delivery; late > 0 {
+						outside, worst = outside+1, max(worst, late)
+					}
+				}
+			}
+			t.Logf("%d events, %d exact, mean bound %d ns: %d stamped too early, %d outside their bound, by %d ns at most", n, exact, width/int64(max(1, n)), early, outside, worst)
+			if n != streams*events || early > 0 {
+				t.Errorf("%d events of %d, %d stamped before they were sent", n, streams*events, early)
+			}
+			if outside == 0 {
+				return
+			}
 		}
-		t.Logf("%d events, %d exact, mean bound %d ns: %d stamped too early, %d outside their bound, by %d ns at most", n, exact, width/int64(max(1, n)), early, outside, worst)
-		if n != streams*events || early > 0 {
-			t.Errorf("%d events of %d, %d stamped before they were sent", n, streams*events, early)
-		}
-		if outside == 0 {
-			return
-		}
-	}
-	t.Errorf("bounds were violated in each of %d attempts", attempts)
+		t.Errorf("bounds were violated in each of %d attempts", attempts)
+	})
 }
 
 // unsent looks at what was written to a connection and has not left: the sender's
 // congestion window or its pacing may hold it back, which is no fault of a stamp.
 type unsent struct{ look func() int }
 
-func newUnsent(t *testing.T, c *net.TCPConn) unsent {
+func newUnsent(t testing.TB, c *net.TCPConn) unsent {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		t.Error(err)

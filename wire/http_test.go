@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"fermata/internal/calm"
 	"fermata/recording"
 )
 
@@ -109,98 +110,100 @@ func TestStampsBoundTheTruth(t *testing.T) {
 		{name: "user time, http2 over tls", user: true, tls: true, h2: true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			if way.user {
-				t.Setenv(userStamps, "user")
-			}
-			s := &teller{gap: 10 * time.Millisecond, n: 30}
-			srv := httptest.NewUnstartedServer(s)
-			var o Options
-			if way.unix {
-				o.UnixSocket = filepath.Join(t.TempDir(), "s")
-				l, err := net.Listen("unix", o.UnixSocket)
+			calm.TryWithin(t, time.Duration(delivery), func(t testing.TB) {
+				if way.user {
+					t.Setenv(userStamps, "user")
+				}
+				s := &teller{gap: 10 * time.Millisecond, n: 30}
+				srv := httptest.NewUnstartedServer(s)
+				var o Options
+				if way.unix {
+					o.UnixSocket = filepath.Join(t.TempDir(), "s")
+					l, err := net.Listen("unix", o.UnixSocket)
+					if err != nil {
+						t.Fatal(err)
+					}
+					srv.Listener.Close()
+					srv.Listener = l
+				}
+				o.HTTP2, srv.EnableHTTP2 = way.h2, way.h2
+				var srvWrote written
+				srv.Listener = notedListener{srv.Listener, &srvWrote}
+				srv.Config.Protocols = new(http.Protocols)
+				srv.Config.Protocols.SetHTTP1(!way.h2)
+				srv.Config.Protocols.SetHTTP2(way.h2)
+				srv.Config.Protocols.SetUnencryptedHTTP2(way.h2)
+				if way.tls {
+					srv.StartTLS()
+					o.CAFile = authority(t, srv)
+				} else {
+					srv.Start()
+				}
+				defer srv.Close()
+				url := srv.URL
+				if way.unix {
+					url = "http://localhost"
+				}
+				var p *proxy
+				if way.proxy {
+					p = newProxy(t)
+					o.Proxy = p.url
+				}
+				clock := NewClock()
+				open, err := Open(o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				srv.Listener.Close()
-				srv.Listener = l
-			}
-			o.HTTP2, srv.EnableHTTP2 = way.h2, way.h2
-			var srvWrote written
-			srv.Listener = notedListener{srv.Listener, &srvWrote}
-			srv.Config.Protocols = new(http.Protocols)
-			srv.Config.Protocols.SetHTTP1(!way.h2)
-			srv.Config.Protocols.SetHTTP2(way.h2)
-			srv.Config.Protocols.SetUnencryptedHTTP2(way.h2)
-			if way.tls {
-				srv.StartTLS()
-				o.CAFile = authority(t, srv)
-			} else {
-				srv.Start()
-			}
-			defer srv.Close()
-			url := srv.URL
-			if way.unix {
-				url = "http://localhost"
-			}
-			var p *proxy
-			if way.proxy {
-				p = newProxy(t)
-				o.Proxy = p.url
-			}
-			clock := NewClock()
-			open, err := Open(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := open(clock)
-			defer h.Close()
-			for try := range 2 { // the second request reuses the connection
-				var got heard
-				before := clock.Now()
-				r := h.Exchange(t.Context(), post(url, "{}"), &got)
-				if got.sent < before {
-					t.Errorf("try %d: sent %d ns before it was asked for", try, before-got.sent)
-				}
-				if r.Err != nil {
-					t.Fatal(r.Err)
-				}
-				if kept := way.tls || !way.proxy; kept && got.connected.OK != (try == 0) {
-					t.Errorf("try %d: connected %v; a reused connection has no time of connecting", try, got.connected)
-				}
-				s.mu.Lock()
-				for i := range s.done {
-					var total int
-					s.done[i], total = srvWrote.flushed(s.done[i], way.h2)
-					if p != nil { // what arrived here is what the proxy passed on
-						s.done[i] = p.forward.reached(total)
+				h := open(clock)
+				defer h.Close()
+				for try := range 2 { // the second request reuses the connection
+					var got heard
+					before := clock.Now()
+					r := h.Exchange(t.Context(), post(url, "{}"), &got)
+					if got.sent < before {
+						t.Errorf("try %d: sent %d ns before it was asked for", try, before-got.sent)
 					}
+					if r.Err != nil {
+						t.Fatal(r.Err)
+					}
+					if kept := way.tls || !way.proxy; kept && got.connected.OK != (try == 0) {
+						t.Errorf("try %d: connected %v; a reused connection has no time of connecting", try, got.connected)
+					}
+					s.mu.Lock()
+					for i := range s.done {
+						var total int
+						s.done[i], total = srvWrote.flushed(s.done[i], way.h2)
+						if p != nil { // what arrived here is what the proxy passed on
+							s.done[i] = p.forward.reached(total)
+						}
+					}
+					checkBounds(t, clock, s, &got, r)
+					wantProto := 1
+					if way.h2 {
+						wantProto = 2
+					}
+					if s.proto != wantProto {
+						t.Errorf("the server was spoken to by HTTP/%d, want %d", s.proto, wantProto)
+					}
+					if s.encoding != "" {
+						t.Errorf("the server was told that it may compress: %q", s.encoding)
+					}
+					s.mu.Unlock()
 				}
-				checkBounds(t, clock, s, &got, r)
-				wantProto := 1
-				if way.h2 {
-					wantProto = 2
+				if p != nil && p.used.Load() == 0 {
+					t.Error("the proxy was not used")
 				}
-				if s.proto != wantProto {
-					t.Errorf("the server was spoken to by HTTP/%d, want %d", s.proto, wantProto)
+				v := h.(Monitored).Vitals()
+				if v.Reads < int64(s.n) || (v.Lag != nil) != (v.Canary == nil) {
+					t.Errorf("the transport says of itself %+v", v)
 				}
-				if s.encoding != "" {
-					t.Errorf("the server was told that it may compress: %q", s.encoding)
-				}
-				s.mu.Unlock()
-			}
-			if p != nil && p.used.Load() == 0 {
-				t.Error("the proxy was not used")
-			}
-			v := h.(Monitored).Vitals()
-			if v.Reads < int64(s.n) || (v.Lag != nil) != (v.Canary == nil) {
-				t.Errorf("the transport says of itself %+v", v)
-			}
+			})
 		})
 	}
 }
 
 // authority writes the certificate of a test's server as a file of authorities.
-func authority(t *testing.T, srv *httptest.Server) string {
+func authority(t testing.TB, srv *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
@@ -302,7 +305,7 @@ type proxy struct {
 	forward written // its writes towards the client
 }
 
-func newProxy(t *testing.T) *proxy {
+func newProxy(t testing.TB) *proxy {
 	p := &proxy{}
 	srv := httptest.NewServer(p)
 	t.Cleanup(srv.Close)
@@ -348,18 +351,20 @@ func (p *proxy) pass(client, server net.Conn) {
 // up keeps bytes on their way for longer than delivery, all streams' at once; so
 // one of five tries must be within it. TestSharedTurn is about the rule itself.
 func TestManyStreamsOnOneConnection(t *testing.T) {
-	for try := range 5 {
-		late := manyStreams(t)
-		if late == 0 {
-			return
+	calm.TryWithin(t, time.Duration(delivery), func(t testing.TB) {
+		for try := range 5 {
+			late := manyStreams(t)
+			if late == 0 {
+				return
+			}
+			t.Logf("try %d: the bounds of %d events begin too late", try, late)
 		}
-		t.Logf("try %d: the bounds of %d events begin too late", try, late)
-	}
-	t.Error("bounds began too late in each of five tries")
+		t.Error("bounds began too late in each of five tries")
+	})
 }
 
 // manyStreams says how many bounds begin after their event was there.
-func manyStreams(t *testing.T) (late int) {
+func manyStreams(t testing.TB) (late int) {
 	const streams, events = 20, 30
 	type sending struct{ began, over time.Time }
 	var mu sync.Mutex
@@ -484,7 +489,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 // after their write has returned.
 const delivery = int64(500 * time.Microsecond)
 
-func checkBounds(t *testing.T, clock Clock, s *teller, got *heard, r Result) {
+func checkBounds(t testing.TB, clock Clock, s *teller, got *heard, r Result) {
 	t.Helper()
 	want := ""
 	for i := range s.n {
@@ -521,46 +526,48 @@ func checkBounds(t *testing.T, clock Clock, s *teller, got *heard, r Result) {
 
 // What came in one read of the socket shares its number and its stamp.
 func TestReadsAreNumbered(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	go func() {
-		c, err := ln.Accept()
+	calm.Try(t, func(t testing.TB) {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return
+			t.Fatal(err)
 		}
-		defer c.Close()
-		buf := make([]byte, 1024)
-		_, _ = c.Read(buf)
-		write := func(s string) { _, _ = io.WriteString(c, s); time.Sleep(50 * time.Millisecond) }
-		write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-		write("2\r\nab\r\n2\r\ncd\r\n")
-		write("2\r\nef\r\n")
-		write("0\r\n\r\n")
-	}()
-	h := NewHTTP(NewClock())
-	defer h.Close()
-	var got heard
-	if r := h.Exchange(t.Context(), post("http://"+ln.Addr().String(), ""), &got); r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	if got.text() != "abcdef" {
-		t.Fatalf("got %q", got.text())
-	}
-	var reads []int32
-	for i, d := range got.data {
-		for range d {
-			reads = append(reads, got.at[i].Read)
+		defer ln.Close()
+		go func() {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			buf := make([]byte, 1024)
+			_, _ = c.Read(buf)
+			write := func(s string) { _, _ = io.WriteString(c, s); time.Sleep(50 * time.Millisecond) }
+			write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+			write("2\r\nab\r\n2\r\ncd\r\n")
+			write("2\r\nef\r\n")
+			write("0\r\n\r\n")
+		}()
+		h := NewHTTP(NewClock())
+		defer h.Close()
+		var got heard
+		if r := h.Exchange(t.Context(), post("http://"+ln.Addr().String(), ""), &got); r.Err != nil {
+			t.Fatal(r.Err)
 		}
-	}
-	if want := []int32{2, 2, 2, 2, 3, 3}; fmt.Sprint(reads) != fmt.Sprint(want) {
-		t.Errorf("bytes came in reads %v, want %v", reads, want)
-	}
-	if got.head.Read != 1 {
-		t.Errorf("the head came in read %d, want 1", got.head.Read)
-	}
+		if got.text() != "abcdef" {
+			t.Fatalf("got %q", got.text())
+		}
+		var reads []int32
+		for i, d := range got.data {
+			for range d {
+				reads = append(reads, got.at[i].Read)
+			}
+		}
+		if want := []int32{2, 2, 2, 2, 3, 3}; fmt.Sprint(reads) != fmt.Sprint(want) {
+			t.Errorf("bytes came in reads %v, want %v", reads, want)
+		}
+		if got.head.Read != 1 {
+			t.Errorf("the head came in read %d, want 1", got.head.Read)
+		}
+	})
 }
 
 func TestFailuresNameTheirStep(t *testing.T) {
@@ -601,17 +608,19 @@ func TestFailuresNameTheirStep(t *testing.T) {
 		{"cut", plain.URL + "/cut", recording.AtMidStream, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, stop := context.WithCancelCause(t.Context())
-			if c.name == "silent" {
-				time.AfterFunc(100*time.Millisecond, func() { stop(cut) })
-			}
-			defer stop(nil)
-			h := NewHTTP(NewClock())
-			defer h.Close()
-			r := h.Exchange(ctx, post(c.url, "{}"), &heard{})
-			if r.Step != c.step || r.Err == nil || !c.is(r.Err) {
-				t.Errorf("failed at %q with %v, want %q", r.Step, r.Err, c.step)
-			}
+			calm.Try(t, func(t testing.TB) {
+				ctx, stop := context.WithCancelCause(t.Context())
+				if c.name == "silent" {
+					time.AfterFunc(100*time.Millisecond, func() { stop(cut) })
+				}
+				defer stop(nil)
+				h := NewHTTP(NewClock())
+				defer h.Close()
+				r := h.Exchange(ctx, post(c.url, "{}"), &heard{})
+				if r.Step != c.step || r.Err == nil || !c.is(r.Err) {
+					t.Errorf("failed at %q with %v, want %q", r.Step, r.Err, c.step)
+				}
+			})
 		})
 	}
 }
@@ -680,24 +689,26 @@ func TestWaitUntil(t *testing.T) {
 
 // Tokens that come with a response's head in one read are stamped as well as any.
 func TestFirstTokenWithHead(t *testing.T) {
-	if !stampsOf(false).receive {
-		t.Skip("this system's kernel does not stamp")
-	}
-	s := &teller{gap: 20 * time.Millisecond, n: 2}
-	srv := httptest.NewServer(s)
-	defer srv.Close()
-	h := NewHTTP(NewClock())
-	defer h.Close()
-	for range 5 { // a busy machine may part the head from the body, or read late
-		var got heard
-		if r := h.Exchange(t.Context(), post(srv.URL, ""), &got); r.Err != nil {
-			t.Fatal(r.Err)
+	calm.Try(t, func(t testing.TB) {
+		if !stampsOf(false).receive {
+			t.Skip("this system's kernel does not stamp")
 		}
-		if got.head.Read == got.at[0].Read && got.at[0].ErrorNs < int64(time.Millisecond) {
-			return
+		s := &teller{gap: 20 * time.Millisecond, n: 2}
+		srv := httptest.NewServer(s)
+		defer srv.Close()
+		h := NewHTTP(NewClock())
+		defer h.Close()
+		for range 5 { // a busy machine may part the head from the body, or read late
+			var got heard
+			if r := h.Exchange(t.Context(), post(srv.URL, ""), &got); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if got.head.Read == got.at[0].Read && got.at[0].ErrorNs < int64(time.Millisecond) {
+				return
+			}
 		}
-	}
-	t.Error("no first event in the read of its head had an exact stamp in five requests")
+		t.Error("no first event in the read of its head had an exact stamp in five requests")
+	})
 }
 
 // Who asks for HTTP/2 gets that or an error, never something else.

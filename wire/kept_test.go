@@ -23,7 +23,7 @@ type closer struct {
 	conns    sync.WaitGroup
 }
 
-func listen(t *testing.T) *closer {
+func listen(t testing.TB) *closer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -4,10 +4,12 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"fermata/internal/calm"
 )
 
 // onSocket runs f with the descriptor of c.
-func onSocket(t *testing.T, c *net.TCPConn, f func(fd uintptr)) {
+func onSocket(t testing.TB, c *net.TCPConn, f func(fd uintptr)) {
 	t.Helper()
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -75,59 +77,61 @@ func TestTransmitStamps(t *testing.T) {
 
 // Whether one segment brought a read is known, not guessed.
 func TestSegments(t *testing.T) {
-	a, b, err := loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	defer b.Close()
-	_ = a.SetNoDelay(true)
-	var s segments
-	buf := make([]byte, 1024)
-	read := func(want int) (single bool) {
-		got, err := b.Read(buf)
-		if err != nil || got != want {
-			t.Fatalf("read %d bytes, %v; want %d", got, err, want)
-		}
-		s.note(got, true)
-		onSocket(t, b, func(fd uintptr) { single = s.single(fd) })
-		return single
-	}
-	write := func(n int) {
-		if _, err := a.Write(buf[:n]); err != nil {
+	calm.Try(t, func(t testing.TB) {
+		a, b, err := loopback()
+		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	write(100)
-	if !read(100) {
-		t.Error("one write, one read: not one segment")
-	}
-	write(100)
-	write(50)
-	if read(150) {
-		t.Error("two segments in one read taken for one")
-	}
-	write(70)
-	if !read(70) {
-		t.Error("one segment after two: not one")
-	}
-	// Two reads without a look between, of a segment each, are known by counting.
-	write(10)
-	if n, _ := b.Read(buf); n != 10 {
-		t.Fatalf("read %d bytes", n)
-	}
-	s.note(10, true)
-	write(20)
-	if !read(20) {
-		t.Error("two segments in two reads: not one each")
-	}
-	write(10)
-	write(10)
-	n, _ := b.Read(buf)
-	s.note(n, true)
-	write(20)
-	if read(20) {
-		t.Error("three segments in two reads taken for one each")
-	}
+		defer a.Close()
+		defer b.Close()
+		_ = a.SetNoDelay(true)
+		var s segments
+		buf := make([]byte, 1024)
+		read := func(want int) (single bool) {
+			got, err := b.Read(buf)
+			if err != nil || got != want {
+				t.Fatalf("read %d bytes, %v; want %d", got, err, want)
+			}
+			s.note(got, true)
+			onSocket(t, b, func(fd uintptr) { single = s.single(fd) })
+			return single
+		}
+		write := func(n int) {
+			if _, err := a.Write(buf[:n]); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		write(100)
+		if !read(100) {
+			t.Error("one write, one read: not one segment")
+		}
+		write(100)
+		write(50)
+		if read(150) {
+			t.Error("two segments in one read taken for one")
+		}
+		write(70)
+		if !read(70) {
+			t.Error("one segment after two: not one")
+		}
+		// Two reads without a look between, of a segment each, are known by counting.
+		write(10)
+		if n, _ := b.Read(buf); n != 10 {
+			t.Fatalf("read %d bytes", n)
+		}
+		s.note(10, true)
+		write(20)
+		if !read(20) {
+			t.Error("two segments in two reads: not one each")
+		}
+		write(10)
+		write(10)
+		n, _ := b.Read(buf)
+		s.note(n, true)
+		write(20)
+		if read(20) {
+			t.Error("three segments in two reads taken for one each")
+		}
+	})
 }
