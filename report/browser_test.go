@@ -49,13 +49,17 @@ type tab struct {
 	said []string
 }
 
-// open opens a page from disk.
+// openTab opens a page from disk in a browser of its own.
 func openTab(t testing.TB, text string, width, height int64) *tab {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	b := startBrowser(t, width, height)
+	b.load(t, text)
+	return b
+}
+
+// startBrowser starts a browser with an empty tab.
+func startBrowser(t testing.TB, width, height int64) *tab {
+	t.Helper()
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), chromedp.Headless, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-background-networking", true))
 	t.Cleanup(stop)
@@ -71,11 +75,20 @@ func openTab(t testing.TB, text string, width, height int64) *tab {
 	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+// load opens a page from disk and waits for the end of its script.
+func (b *tab) load(t testing.TB, text string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	b.do(t, chromedp.Navigate("file://"+path))
 	if ready := eval[string](t, b, `document.documentElement.dataset.ready || ""`); ready != "yes" {
 		t.Errorf("the page's script did not come to its end: %q", b.complaints())
 	}
-	return b
 }
 
 // hear keeps what the page complains of.
@@ -159,6 +172,33 @@ const allDrawn = `[...document.querySelectorAll("figure.chart")].map(f => {
 		Role: s ? s.getAttribute("role") : ""};
 })`
 
+// wellDrawn checks that nothing complains or runs but our script, that every picture
+// is drawn, named and inside a window of that width, and that these are among them.
+func (b *tab) wellDrawn(t *testing.T, width int64, ids ...string) {
+	t.Helper()
+	if said := b.complaints(); len(said) > 0 {
+		t.Errorf("the browser says %q", said)
+	}
+	if n := eval[int](t, b, `document.querySelectorAll("img, script:not([type='application/json'])").length`); n != 1 {
+		t.Errorf("%d images and scripts, want ours alone", n)
+	}
+	if over := eval[int](t, b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+		t.Errorf("the page is %d px wider than the window: %s", over, eval[string](t, b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.closest(".scroll, svg")).map(e => e.tagName + "." + e.className).slice(0, 8).join(", ")`))
+	}
+	found := map[string]bool{}
+	for _, d := range eval[[]drawn](t, b, allDrawn) {
+		found[d.ID] = true
+		if d.Shown != 1 || d.Name == "" || d.Title == "" || d.Marks < 3 || d.Rows < 1 || d.Width < 300 || d.Height < 70 || d.Width > float64(width) {
+			t.Errorf("%+v", d)
+		}
+	}
+	for _, id := range ids {
+		if !found[id] {
+			t.Errorf("there is no picture %s", id)
+		}
+	}
+}
+
 func browserRuns(t testing.TB) []Portrayed {
 	return []Portrayed{
 		made{name: hostileName, model: hostileName, requests: 120, tokens: 30, rate: 4, freeze: true, fail: true, deadlines: "quadratic:100ms,150us,10ns"}.portrayed(t),
@@ -174,34 +214,13 @@ func TestBrowserDrawsEverything(t *testing.T) {
 	for _, width := range []int64{1280, 390} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			b := openTab(t, text, width, 900)
-			if said := b.complaints(); len(said) > 0 {
-				t.Errorf("the browser says %q", said)
-			}
-			if n := eval[int](t, b, `document.querySelectorAll("img, script:not([type='application/json'])").length`); n != 1 {
-				t.Errorf("%d images and scripts, want ours alone", n)
-			}
 			if name := eval[string](t, b, `document.getElementById("pick-run").options[0].textContent`); !strings.Contains(name, hostileName) {
 				t.Errorf("the run is called %q", name)
 			}
-			if over := eval[int](t, b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-				t.Errorf("the page is %d px wider than the window: %s", over, eval[string](t, b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.closest(".scroll, svg")).map(e => e.tagName + "." + e.className).slice(0, 8).join(", ")`))
-			}
-			all := eval[[]drawn](t, b, allDrawn)
-			found := map[string]bool{}
-			for _, d := range all {
-				found[d.ID] = true
-				if d.Shown != 1 || d.Name == "" || d.Title == "" || d.Marks < 3 || d.Rows < 1 || d.Width < 300 || d.Height < 100 || d.Width > float64(width) {
-					t.Errorf("%+v", d)
-				}
-			}
-			for _, id := range []string{
-				"request", "raster-0", "raster-1", "ttft-prompt", "cdf-ttft", "cdf-scheduling-delay", "cdf-tbt", "cdf-tpot", "cdf-normalized-latency", "cdf-silence", "cdf-misses", "ttft-parts",
+			b.wellDrawn(
+				t, width, "request", "raster-0", "raster-1", "ttft-prompt", "cdf-ttft", "cdf-scheduling-delay", "cdf-tbt", "cdf-tpot", "cdf-normalized-latency", "cdf-silence", "cdf-misses", "ttft-parts",
 				"fluidity-gap", "rates", "load-0", "load-1", "in-flight", "tokens-per-event", "events-per-read", "frontier-ttft", "frontier-tbt", "frontier-goodput", "box-ttft", "box-tbt",
-			} {
-				if !found[id] {
-					t.Errorf("there is no picture %s", id)
-				}
-			}
+			)
 			b.shoot(t, fmt.Sprintf("page-%d", width))
 			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}); err != nil {
 				t.Fatal(err)

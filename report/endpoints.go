@@ -72,11 +72,14 @@ type StudyFluidity struct {
 	Share       *float64 `json:"share_at_least_0_9,omitempty"`
 }
 
-// The rates of a study, in the order of Etalon's figure 5a.
-var studyRates = []struct {
+// A studyRate is one way to say how fast an endpoint is.
+type studyRate struct {
 	name, label string
 	of          func(r *metrics.Result) *float64
-}{
+}
+
+// The rates of a study, in the order of Etalon's figure 5a.
+var studyRates = []studyRate{
 	{"tpot", "by TPOT", func(r *metrics.Result) *float64 { return r.Rates.TPOT }},
 	{"tail_tbt", "by tail TBT", func(r *metrics.Result) *float64 { return r.Rates.TailTBT }},
 	{"fluid", "fluid", func(r *metrics.Result) *float64 { return r.Rates.Fluid }},

@@ -34,6 +34,7 @@ type htmlPage struct {
 	runs   []Portrayed
 	names  []string // short ones, for columns
 	titles []string // in legends
+	sweep  *Sweep   // whose points the runs are; nil of other pages
 
 	Title, Version string
 	CSP            string
@@ -42,8 +43,9 @@ type htmlPage struct {
 	Verdicts       []fact // of each of several runs
 	Warnings       []metrics.Warning
 	Notes          []string
-	Headline       *table
+	Headline       *table // of runs; nil of a document about many …
 	HeadlineNotes  []string
+	Summary        []block // … which is these blocks
 	Spots          []spot
 	Sections       []section
 	Single         *singles
@@ -102,7 +104,7 @@ func newHTMLPage(runs []Portrayed, c *compare.Comparison) (*htmlPage, error) {
 		}
 		h.titles = append(h.titles, n)
 	}
-	if err := h.frame(results); err != nil {
+	if err := h.frame(results[0].Tool.Version, listed(h.titles)); err != nil {
 		return nil, err
 	}
 	h.words(results, c)
@@ -123,7 +125,7 @@ func loadName(r *metrics.Result) string {
 
 // frame is what every page has: its style, its script, and the policy that lets
 // nothing else in.
-func (h *htmlPage) frame(results []*metrics.Result) error {
+func (h *htmlPage) frame(version, title string) error {
 	style, err := htmlFiles.ReadFile("html/page.css")
 	if err != nil {
 		return err
@@ -135,8 +137,7 @@ func (h *htmlPage) frame(results []*metrics.Result) error {
 	h.CSP = "default-src 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script) + "; img-src data:; base-uri 'none'; form-action 'none'"
 	h.Style = template.HTML("<style>" + string(style) + "</style>")
 	h.Script = template.HTML("<script>" + string(script) + "</script>")
-	h.Version = results[0].Tool.Version
-	h.Title = "Fermata: " + listed(h.titles)
+	h.Version, h.Title = version, "Fermata: "+title
 	return nil
 }
 

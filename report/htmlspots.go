@@ -37,11 +37,7 @@ func (h *htmlPage) spots(c *compare.Comparison) []spot {
 	if c != nil {
 		for i := range c.BlindSpots {
 			s := &c.BlindSpots[i]
-			name := term.Plain(s.Run)
-			if s.Of > 1 {
-				name += fmt.Sprintf(", in %d of %d pairs of runs, such as this", s.Pairs, s.Of)
-			}
-			all = append(all, h.spot(h.firstOf(c, s.Run), name, s.Code, s.Text, s.Figures, s.Requests))
+			all = append(all, h.spot(h.firstOf(c, s.Run), inPairs(s), s.Code, s.Text, s.Figures, s.Requests))
 		}
 		return append(all, h.spotsOfSystems(c)...)
 	}
@@ -90,19 +86,34 @@ func (h *htmlPage) firstOf(c *compare.Comparison, system string) int {
 	return min(n, len(h.runs)-1)
 }
 
+// inPairs is the run of a spot, with how many of its pairs show it.
+func inPairs(s *compare.BlindSpot) string {
+	if s.Of > 1 {
+		return term.Plain(s.Run) + fmt.Sprintf(", in %d of %d pairs of runs, such as this", s.Pairs, s.Of)
+	}
+	return term.Plain(s.Run)
+}
+
 func (h *htmlPage) spot(run int, name, code, text string, figures map[string]float64, requests []int64) spot {
-	s := spot{Code: term.Plain(code), Text: term.Plain(text), Run: run, Picture: pictureOf[code]}
-	if name != "" {
-		s.Text = name + ": " + s.Text
-	}
-	for _, k := range slices.Sorted(maps.Keys(figures)) {
-		s.Figures = append(s.Figures, legendKey{figureName(k), figureText(k, figures[k])})
-	}
+	s := spotOf(name, code, text, figures)
+	s.Run, s.Picture = run, pictureOf[code]
 	p := h.runs[run].Portrait
 	for _, index := range requests {
 		if p != nil && streamOf(p, index) != nil { // the others cannot be shown
 			s.Requests = append(s.Requests, index)
 		}
+	}
+	return s
+}
+
+// spotOf is a spot in words and figures, without what it is to be seen in.
+func spotOf(name, code, text string, figures map[string]float64) spot {
+	s := spot{Code: term.Plain(code), Text: term.Plain(text)}
+	if name != "" {
+		s.Text = name + ": " + s.Text
+	}
+	for _, k := range slices.Sorted(maps.Keys(figures)) {
+		s.Figures = append(s.Figures, legendKey{figureName(k), figureText(k, figures[k])})
 	}
 	return s
 }

@@ -21,6 +21,7 @@ type picture struct {
 	Name            string // what is to be seen, for those who do not see it
 	Hover           string // how the nearest row is found: x in each group, xy or y over all; empty for none
 	Wide            bool   // it takes the page's whole width
+	Lanes           bool   // its height is that of its lanes, however wide it is
 	SVG             []template.HTML
 	Legend          []legendKey
 	Notes           []string
@@ -52,7 +53,10 @@ const (
 func (p *picture) draw(plot chart.Plot) {
 	plot.Name = p.Name
 	if !p.Wide {
-		plot.Width, plot.Height = narrowWidth, narrowHeight
+		plot.Width = narrowWidth
+		if !p.Lanes {
+			plot.Height = narrowHeight
+		}
 		p.SVG = append(p.SVG, template.HTML(plot.SVG("plot")))
 		p.plot = &plot
 		return
@@ -61,7 +65,9 @@ func (p *picture) draw(plot chart.Plot) {
 	plot.Width = wideWidth
 	p.SVG = append(p.SVG, template.HTML(plot.SVG("plot wide")))
 	small := plot
-	small.Width, small.Height = narrowWidth, min(max(narrowHeight, height*0.8), 420)
+	if small.Width = narrowWidth; !p.Lanes {
+		small.Height = min(max(narrowHeight, height*0.8), 420)
+	}
 	p.SVG = append(p.SVG, template.HTML(small.SVG("plot narrow")))
 	p.plot = &plot
 }

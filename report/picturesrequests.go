@@ -427,11 +427,7 @@ func curveThrough(points map[float64]float64) chart.Line {
 
 // pictures are all of the page, section by section.
 func (h *htmlPage) pictures() {
-	for _, s := range []section{
+	h.Sections = filled(
 		h.rasterSection(), h.distributionSection(), h.fluiditySection(), h.loadSection(), h.bunchSection(), h.frontierSection(), h.boxSection(),
-	} {
-		if len(s.Pictures) > 0 {
-			h.Sections = append(h.Sections, s)
-		}
-	}
+	)
 }

@@ -20,6 +20,9 @@ type rung struct {
 // ladders are runs against the same target at several loads, by load; nil where no
 // target was offered more than one.
 func (h *htmlPage) ladders() [][]rung {
+	if h.sweep != nil {
+		return h.sweep.ladders()
+	}
 	var keys []string
 	of := map[string][]rung{}
 	for i := range h.runs {
@@ -76,14 +79,15 @@ func (h *htmlPage) frontierSection() section {
 func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics.Metrics) *metrics.Dist) *picture {
 	p := &picture{
 		ID: id, Title: title, Hover: "xy",
-		Lead:    "One point a run, joined by rising load: the thick line at the median, the thin one at the 99th percentile.",
-		columns: []string{"run", "offered requests/s", "output tokens/s", "p50 (ms)", "p99 (ms)"},
+		Lead:    "One point a run, joined by rising load: the thick line at the median, the thin one at the 99th percentile with its 95 % interval.",
+		columns: []string{"run", h.loadColumn(), "output tokens/s", "p50 (ms)", "p99 (ms)", "p99 low (ms)", "p99 high (ms)"},
 	}
 	plot := chart.Plot{X: chart.Axis{Label: "output tokens/s of finished requests", Min: 0, Format: rateTick}, Y: logTimes()}
 	least, most := math.Inf(1), 0.0
 	var few []string
 	for k, ladder := range ladders {
 		mid, tail := chart.Line{Class: "thick " + seriesClass(k)}, chart.Line{Class: "thin " + seriesClass(k)}
+		var whiskers []chart.Mark
 		for _, g := range ladder {
 			r := h.runs[g.run].Result
 			rate, q50, q99 := r.Throughput.OutputTokensPerSFinished, at(of(&r.Metrics), 0.5), at(of(&r.Metrics), 0.99)
@@ -99,16 +103,25 @@ func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics
 			tail.X, tail.Y = append(tail.X, *rate), append(tail.Y, max(q99.Value, 1))
 			least, most = min(least, max(q50.Value, 1)), max(most, q99.Value)
 			plot.X.Max = max(plot.X.Max, *rate)
-			p.row(0, *rate, max(q50.Value, 1), h.titles[g.run], plainNumber(g.offered), plainNumber(*rate), inMs(q50.Value), inMs(q99.Value))
+			var low, high *float64
+			if q99.Status != statusInsufficient {
+				low, high = q99.Low, q99.High
+			}
+			if low != nil && high != nil {
+				whiskers = append(whiskers, chart.Interval{Class: seriesClass(k), At: *rate, Low: max(*low, 1), High: *high})
+				most = max(most, *high)
+			}
+			p.row(0, *rate, max(q50.Value, 1), h.titles[g.run], plainNumber(g.offered), plainNumber(*rate), inMs(q50.Value), inMs(q99.Value), msOrNone(low), msOrNone(high))
 		}
-		plot.Marks = append(plot.Marks, tail, mid, chart.Dots{Class: seriesClass(k), X: mid.X, Y: mid.Y, Radius: 3}, chart.Dots{Class: seriesClass(k), X: tail.X, Y: tail.Y})
-		if r := h.runs[ladder[0].run].Result; len(ladders) > 1 {
-			p.Legend = append(p.Legend, legendKey{seriesClass(k), joined(" · ", term.Plain(r.Run.Target), term.Plain(r.Run.Model))})
+		plot.Marks = append(append(plot.Marks, whiskers...), tail, mid, chart.Dots{Class: seriesClass(k), X: mid.X, Y: mid.Y, Radius: 3}, chart.Dots{Class: seriesClass(k), X: tail.X, Y: tail.Y})
+		if len(ladders) > 1 {
+			p.Legend = append(p.Legend, legendKey{seriesClass(k), h.ladderName(ladder)})
 		}
 	}
 	if len(p.rows) == 0 {
 		return nil
 	}
+	plot.Marks = append(plot.Marks, h.kneeRule(func(p *SweepPoint) *float64 { return p.TokensPerS })...)
 	plot.X.Max = chart.Ceil(plot.X.Max)
 	plot.Y.Min, plot.Y.Max = bounds(least, most)
 	if len(few) > 0 {
@@ -119,14 +132,40 @@ func (h *htmlPage) frontier(id, title string, ladders [][]rung, of func(*metrics
 	return p
 }
 
+// ladderName says whose loads these are.
+func (h *htmlPage) ladderName(ladder []rung) string {
+	switch {
+	case h.sweep == nil:
+		r := h.runs[ladder[0].run].Result
+		return joined(" · ", term.Plain(r.Run.Target), term.Plain(r.Run.Model))
+	case h.sweep.Points[ladder[0].run].Value == nil:
+		return "everything at once"
+	case h.sweep.users():
+		return "by rising number of users"
+	}
+	return "by rising rate"
+}
+
+// loadColumn is what the loads are called in tables of data.
+func (h *htmlPage) loadColumn() string {
+	if h.sweep.users() {
+		return "users"
+	}
+	return "offered requests/s"
+}
+
 // goodputFrontier is how many requests a second were good at each load.
 func (h *htmlPage) goodputFrontier(ladders [][]rung) *picture {
 	p := &picture{
 		ID: "frontier-goodput", Title: "Goodput against load", Hover: "xy",
 		Lead:    "Requests a second that met every objective, of those offered. On the grey line all were good.",
-		columns: []string{"run", "objective", "offered requests/s", "good requests/s", "share good", "TTFT p99 (ms)", "TBT p99 (ms)"},
+		columns: []string{"run", "objective", h.loadColumn(), "good requests/s", "share good", "TTFT p99 (ms)", "TBT p99 (ms)"},
 	}
-	plot := chart.Plot{X: chart.Axis{Label: "offered requests/s", Min: 0, Format: numberTick}, Y: chart.Axis{Label: "good requests/s", Min: 0, Format: numberTick}}
+	users := h.sweep.users()
+	if users {
+		p.Lead = "Requests a second that met every objective, by the number of users."
+	}
+	plot := chart.Plot{X: chart.Axis{Label: h.loadColumn(), Min: 0, Format: numberTick}, Y: chart.Axis{Label: "good requests/s", Min: 0, Format: numberTick}}
 	for k, ladder := range ladders {
 		line := chart.Line{Class: "thick " + seriesClass(k)}
 		for _, g := range ladder {
@@ -135,13 +174,16 @@ func (h *htmlPage) goodputFrontier(ladders [][]rung) *picture {
 			if n == 0 || r.Goodput[n-1].RequestsS == nil || r.Goodput[n-1].Share == nil {
 				continue
 			}
+			if h.sweep != nil && h.sweep.Points[g.run].Value == nil {
+				continue // everything at once is no load to read a goodput at
+			}
 			good := r.Goodput[n-1] // of all objectives where there are several
 			ttft, tbt := at(r.Metrics.TTFTDue, 0.99), at(r.Metrics.TBT, 0.99)
 			if ttft == nil || tbt == nil {
 				continue
 			}
 			line.X, line.Y = append(line.X, g.offered), append(line.Y, *good.RequestsS)
-			plot.X.Max = max(plot.X.Max, g.offered)
+			plot.X.Max, plot.Y.Max = max(plot.X.Max, g.offered), max(plot.Y.Max, *good.RequestsS)
 			p.row(0, g.offered, *good.RequestsS, h.titles[g.run], term.Plain(good.Objective), plainNumber(g.offered), plainNumber(*good.RequestsS), plainNumber(*good.Share), inMs(ttft.Value), inMs(tbt.Value))
 		}
 		plot.Marks = append(plot.Marks, line, chart.Dots{Class: seriesClass(k), X: line.X, Y: line.Y, Radius: 3})
@@ -149,9 +191,14 @@ func (h *htmlPage) goodputFrontier(ladders [][]rung) *picture {
 	if len(p.rows) == 0 {
 		return nil
 	}
+	plot.Marks = append(plot.Marks, h.kneeRule(h.sweep.load)...)
 	plot.X.Max = chart.Ceil(plot.X.Max)
-	plot.Y.Max = plot.X.Max
-	plot.Marks = append([]chart.Mark{chart.Line{Class: "ideal", X: []float64{0, plot.X.Max}, Y: []float64{0, plot.Y.Max}}}, plot.Marks...)
+	if users {
+		plot.Y.Max = chart.Ceil(plot.Y.Max * 1.08)
+	} else {
+		plot.Y.Max = plot.X.Max
+		plot.Marks = append([]chart.Mark{chart.Line{Class: "ideal", X: []float64{0, plot.X.Max}, Y: []float64{0, plot.Y.Max}}}, plot.Marks...)
+	}
 	p.Name = fmt.Sprintf("Goodput against load, %d runs", len(p.rows))
 	p.draw(plot)
 	return p

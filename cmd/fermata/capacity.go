@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -18,7 +19,8 @@ import (
 
 func newCapacity(s streams) *cobra.Command {
 	var o experiment.CapacityOptions
-	var precision, format, out, rejudge string
+	var precision, out, rejudge string
+	var as told
 	var set []string
 	var quiet bool
 	c := &cobra.Command{
@@ -69,7 +71,8 @@ this machine was the bottleneck; 130 interrupted.`,
 	f.StringVar(&rejudge, "rejudge", "", "judge the requests of the server's search in `DIR` by other objectives, and ask nothing")
 	f.StringVar(&o.State, "state", "", "`FILE` that keeps what is known of a simulator, from which an interrupted search goes on")
 	f.StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as scheduler.chunk=1024")
-	f.StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.CapacityFormats(), ", "))
+	f.StringVarP(&as.format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.CapacityFormats(), ", "))
+	addHTML(c, &as.html)
 	f.BoolVar(&quiet, "quiet", false, "no progress")
 	fixed := func(flag string, values ...string) {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -78,8 +81,11 @@ this machine was the bottleneck; 130 interrupted.`,
 	fixed("precision", "5%", "10%", "25%")
 	fixed("output-format", report.CapacityFormats()...)
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
-		if err := report.CheckCapacityFormat(format); err != nil {
+		if err := report.CheckCapacityFormat(as.format); err != nil {
 			return usageError{err}
+		}
+		if err := checkHTML(c, &as.html); err != nil {
+			return err
 		}
 		if err := atLeastOne(c, "seeds", "trial"); err != nil {
 			return err
@@ -97,7 +103,7 @@ this machine was the bottleneck; 130 interrupted.`,
 			return err
 		}
 		if rejudge != "" {
-			return s.rejudge(c, rejudge, args, sets, format)
+			return s.rejudge(c, rejudge, args, sets, as)
 		}
 		if len(args) == 0 {
 			return usagef("say what to search: a URL such as http://127.0.0.1:8000, a run file or a simulator's spec")
@@ -110,7 +116,7 @@ this machine was the bottleneck; 130 interrupted.`,
 			if o.State != "" {
 				return usagef("--state is for simulators; a server's search keeps what it knows in its folder: give that with --out")
 			}
-			return s.searchServer(c.Context(), args[0], sets, o, searchPlace{out, quiet}, format)
+			return s.searchServer(c.Context(), args[0], sets, o, searchPlace{out, quiet}, as)
 		}
 		if err := onlyOfServers(c); err != nil {
 			return err
@@ -119,7 +125,7 @@ this machine was the bottleneck; 130 interrupted.`,
 		if err != nil {
 			return err
 		}
-		return s.capacity(c.Context(), site, o, format, quiet)
+		return s.capacity(c.Context(), site, o, as, quiet)
 	}
 	return c
 }
@@ -159,7 +165,7 @@ func simulatedSite(file string, data []byte, sets []conf.Setting) (experiment.Ca
 }
 
 // capacity searches, reports and gives the command its exit code.
-func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o experiment.CapacityOptions, format string, quiet bool) error {
+func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o experiment.CapacityOptions, as told, quiet bool) error {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
 	bar := newCounter(s, quiet, "requests")
@@ -171,7 +177,7 @@ func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o e
 	results, err := experiment.Capacity(ctx, site, o)
 	bar.end()
 	if len(results) > 0 {
-		if err := s.tellCapacity(format, results); err != nil {
+		if err := s.tellCapacity(as, results); err != nil {
 			return err
 		}
 	}
@@ -181,9 +187,12 @@ func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o e
 	return searched(results, o.State, s)
 }
 
-// tellCapacity prints what was found on standard output.
-func (s streams) tellCapacity(format string, results []*capacity.Result) error {
-	return report.WriteCapacity(format, s.out, results, look(s.out))
+// tellCapacity prints what was found on standard output, and writes its page.
+func (s streams) tellCapacity(as told, results []*capacity.Result) error {
+	if err := report.WriteCapacity(as.format, s.out, results, look(s.out)); err != nil {
+		return err
+	}
+	return s.writeHTML(as.html, func(w io.Writer) error { return report.CapacityHTML(w, results, version()) })
 }
 
 // searched is the exit code of what was found.

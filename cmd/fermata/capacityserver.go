@@ -59,7 +59,7 @@ type searchPlace struct {
 }
 
 // searchServer searches a server and gives the command its exit code.
-func (s streams) searchServer(parent context.Context, arg string, sets []conf.Setting, o experiment.CapacityOptions, at searchPlace, format string) error {
+func (s streams) searchServer(parent context.Context, arg string, sets []conf.Setting, o experiment.CapacityOptions, at searchPlace, as told) error {
 	given := slices.ContainsFunc(sets, func(one conf.Setting) bool { return one.Path == "seed" })
 	if seed, ok := experiment.SearchSeed(at.out); ok && !given {
 		sets = append(sets, conf.Setting{Path: "seed", Value: fmt.Sprint(seed), From: "the search in " + at.out})
@@ -101,8 +101,8 @@ func (s streams) searchServer(parent context.Context, arg string, sets []conf.Se
 		if kept := site.Keep(results); kept != nil && err == nil {
 			err = kept
 		}
-		if told := s.tellCapacity(format, results); told != nil {
-			return told
+		if failed := s.tellCapacity(as, results); failed != nil {
+			return failed
 		}
 		s.say("recorded in %s", site.Dir())
 	}
@@ -113,7 +113,7 @@ func (s streams) searchServer(parent context.Context, arg string, sets []conf.Se
 }
 
 // rejudge tells what a search's recording says of other objectives.
-func (s streams) rejudge(c *cobra.Command, dir string, args []string, sets []conf.Setting, format string) error {
+func (s streams) rejudge(c *cobra.Command, dir string, args []string, sets []conf.Setting, as told) error {
 	if len(args) > 0 {
 		return usagef("--rejudge asks nobody: leave %s out", args[0])
 	}
@@ -131,7 +131,7 @@ func (s streams) rejudge(c *cobra.Command, dir string, args []string, sets []con
 	if err != nil {
 		return err
 	}
-	if err := s.tellCapacity(format, results); err != nil {
+	if err := s.tellCapacity(as, results); err != nil {
 		return err
 	}
 	return searched(results, "", s)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -79,7 +80,15 @@ func drawable(runs []report.Portrayed, show []int64) error {
 }
 
 func (s streams) writePage(path string, runs []report.Portrayed, c *compare.Comparison) error {
-	if err := writeWhole(path, func(f *os.File) error { return report.HTML(f, runs, c) }); err != nil {
+	return s.writeHTML(path, func(w io.Writer) error { return report.HTML(w, runs, c) })
+}
+
+// writeHTML writes a page, if one was asked for.
+func (s streams) writeHTML(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	if err := writeWhole(path, func(f *os.File) error { return write(f) }); err != nil {
 		return fmt.Errorf("writing the page %s: %w", path, err)
 	}
 	s.say("page in %s", path)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,7 +17,7 @@ import (
 )
 
 func newStudy(s streams) *cobra.Command {
-	var format, out string
+	var format, out, html string
 	var every, last time.Duration
 	var quiet bool
 	var parallel int
@@ -43,6 +44,7 @@ interrupted.`,
 	}
 	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: terminal, json or markdown")
 	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.StudyFormats(), cobra.ShellCompDirectiveNoFileComp))
+	addHTML(c, &html)
 	c.Flags().IntVar(&parallel, "parallel", 0, "runs at once: `N` (default as many as there are cores)")
 	c.Flags().StringVar(&out, "out", "", "of endpoints: `DIR` for the rounds (default runs/TIME-study)")
 	c.Flags().DurationVar(&every, "every", 0, "of endpoints: `TIME` from one round to the next, instead of the study's")
@@ -57,6 +59,12 @@ interrupted.`,
 		}
 		if format == "json" && len(args) > 1 {
 			return usagef("-o json is for one study at a time")
+		}
+		if err := checkHTML(c, &html); err != nil {
+			return err
+		}
+		if html != "" && len(args) > 1 {
+			return usagef("--html is for one study at a time")
 		}
 		studies := make([]*spec.Study, len(args))
 		for i, file := range args {
@@ -75,7 +83,7 @@ interrupted.`,
 			}
 		}
 		if len(studies[0].Endpoints) > 0 {
-			return s.askHourly(c, format, out, studies[0])
+			return s.askHourly(c, told{format, html}, out, studies[0])
 		}
 		ctx, release := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
@@ -90,7 +98,7 @@ interrupted.`,
 			if i > 0 {
 				fmt.Fprintln(s.out)
 			}
-			if err := s.study(format, done); err != nil {
+			if err := s.tellStudy(told{format, html}, done); err != nil {
 				return err
 			}
 			hold = hold && done.AllHold()
@@ -101,6 +109,14 @@ interrupted.`,
 		return nil
 	}
 	return c
+}
+
+// tellStudy prints a study and writes its page.
+func (s streams) tellStudy(as told, done *report.Study) error {
+	if err := s.study(as.format, done); err != nil {
+		return err
+	}
+	return s.writeHTML(as.html, func(w io.Writer) error { return report.StudyHTML(w, done) })
 }
 
 // hourly puts the times of the command line into a study of endpoints, and says
@@ -133,7 +149,7 @@ func hourly(c *cobra.Command, one *spec.Study, studies int, every, last time.Dur
 }
 
 // askHourly runs a study of endpoints.
-func (s streams) askHourly(c *cobra.Command, format, out string, one *spec.Study) error {
+func (s streams) askHourly(c *cobra.Command, as told, out string, one *spec.Study) error {
 	ctx, stop, release := interrupts(c.Context(), s)
 	defer release()
 	done, err := experiment.AskHourly(ctx, one, experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say})
@@ -143,7 +159,7 @@ func (s streams) askHourly(c *cobra.Command, format, out string, one *spec.Study
 	if err != nil {
 		return err
 	}
-	if err := s.study(format, done); err != nil {
+	if err := s.tellStudy(as, done); err != nil {
 		return err
 	}
 	if !done.AllHold() {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 )
 
 func newSweep(s streams) *cobra.Command {
-	var out, format string
+	var out, format, html string
 	var set, rates, users []string
 	var gpus int
 	var quiet, offline, common bool
@@ -51,10 +52,14 @@ money was spent before the last load; 130 interrupted, with what was measured ke
 	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as schedule.warmup=0")
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the runs (default runs/TIME-NAME); one that was begun goes on")
 	addStudyFormat(c, &format)
+	addHTML(c, &html)
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := report.CheckStudyFormat(format); err != nil {
 			return usageError{err}
+		}
+		if err := checkHTML(c, &html); err != nil {
+			return err
 		}
 		if (len(rates) > 0) == (len(users) > 0) {
 			return usagef("give the loads with --rates 1,2,4 or with --concurrency 1,4,16")
@@ -71,7 +76,7 @@ money was spent before the last load; 130 interrupted, with what was measured ke
 			return err
 		}
 		w := experiment.Sweep{Subject: subject, Rates: trimmed(rates), Users: trimmed(users), Offline: offline, Common: common, GPUs: gpus}
-		return s.sweep(c.Context(), &w, out, format, quiet)
+		return s.sweep(c.Context(), &w, out, told{format, html}, quiet)
 	}
 	return c
 }
@@ -87,6 +92,10 @@ func trimmed(all []string) []string {
 	}
 	return all
 }
+
+// told is how a document is reported: as what on standard output, and where its page
+// goes, if anywhere.
+type told struct{ format, html string }
 
 // addStudyFormat is addFormat for documents about many runs.
 func addStudyFormat(c *cobra.Command, format *string) {
@@ -113,7 +122,7 @@ func readSubject(arg string, sets []conf.Setting) (experiment.Subject, error) {
 }
 
 // sweep plays the loads and reports them.
-func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out, format string, quiet bool) error {
+func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out string, as told, quiet bool) error {
 	ctx, stop, release := interrupts(ctx, s)
 	defer release()
 	line := newLive(s, quiet)
@@ -125,7 +134,10 @@ func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out, format str
 	done, dir, err := w.Run(ctx, o)
 	line.end()
 	if done != nil && (err == nil || len(done.Points) > 0) {
-		if err := report.WriteSweep(format, s.out, done, look(s.out)); err != nil {
+		if err := report.WriteSweep(as.format, s.out, done, look(s.out)); err != nil {
+			return err
+		}
+		if err := s.writeHTML(as.html, func(w io.Writer) error { return report.SweepHTML(w, done) }); err != nil {
 			return err
 		}
 	}

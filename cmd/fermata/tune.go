@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 )
 
 func newTune(s streams) *cobra.Command {
-	var out, format string
+	var out, format, html string
 	var budget int
 	var quiet bool
 	c := &cobra.Command{
@@ -40,10 +41,14 @@ measured; 130 interrupted, with what was measured kept.`,
 	c.Flags().IntVar(&budget, "budget", 0, "measured `REQUESTS` of each system (default as the file says)")
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the runs (default runs/TIME-tune); one that was begun goes on")
 	addStudyFormat(c, &format)
+	addHTML(c, &html)
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := report.CheckStudyFormat(format); err != nil {
 			return usageError{err}
+		}
+		if err := checkHTML(c, &html); err != nil {
+			return err
 		}
 		if err := atLeastOne(c, "budget"); err != nil {
 			return err
@@ -59,13 +64,13 @@ measured; 130 interrupted, with what was measured kept.`,
 		if err != nil {
 			return err
 		}
-		return s.tune(c.Context(), t, out, format, quiet)
+		return s.tune(c.Context(), t, out, told{format, html}, quiet)
 	}
 	return c
 }
 
 // tune tries the settings and reports them.
-func (s streams) tune(ctx context.Context, t *spec.Tune, out, format string, quiet bool) error {
+func (s streams) tune(ctx context.Context, t *spec.Tune, out string, as told, quiet bool) error {
 	ctx, stop, release := interrupts(ctx, s)
 	defer release()
 	line := newLive(s, quiet)
@@ -82,7 +87,10 @@ func (s streams) tune(ctx context.Context, t *spec.Tune, out, format string, qui
 		}
 		return err
 	}
-	if err := report.WriteTuning(format, s.out, done, look(s.out)); err != nil {
+	if err := report.WriteTuning(as.format, s.out, done, look(s.out)); err != nil {
+		return err
+	}
+	if err := s.writeHTML(as.html, func(w io.Writer) error { return report.TuningHTML(w, done) }); err != nil {
 		return err
 	}
 	s.say("recorded in %s", dir)

@@ -90,6 +90,10 @@ func every() Plot {
 			Spans{Class: "wait", Thickness: 3, Y: []float64{4}, From: []float64{1}, To: []float64{5}},
 			Rule{Class: "s5", At: 9.9, Label: "far & right"},
 			Rule{Class: "s6", At: 3, Horizontal: true, Label: "h"},
+			Lane{Class: `s7"><script>`, At: 5, Value: 4, Low: math.NaN(), High: 6, Text: `<b>"a&b"</b> and so long a name that it cannot stand in the room that there is`},
+			Lane{At: 6, Value: math.NaN(), Text: "<i>a heading</i>", Strong: true},
+			Cross{Class: "missed", X: []float64{1, 2}, Y: []float64{3, 4}},
+			Interval{Class: "s0", At: 4, Low: 1, High: 2},
 		},
 	}
 }
@@ -157,6 +161,29 @@ func TestLineSteps(t *testing.T) {
 func TestStep(t *testing.T) {
 	a := Axis{Max: 200, Step: func(v float64) float64 { return math.Ceil(v/60) * 60 }}
 	if got := labels(a.ticks(4)); got != "0 60 120 180" {
+		t.Error(got)
+	}
+}
+
+// A lane by hand in a square of 100: its bar ends at its value, its interval is open
+// where an end is unknown, and a text that has no room is cut.
+func TestLane(t *testing.T) {
+	p := Plot{Width: 100 + 12 + 14, Height: 100 + 10 + 22, X: Axis{Max: 10, Ticks: []Tick{}}, Y: Axis{Max: 10, Ticks: []Tick{}}}
+	p.Marks = []Mark{Lane{Class: "a", At: 5, Value: 4, Low: 2, High: math.NaN(), Text: "abcdefghijklmnopqrst"}}
+	svg := p.SVG("plot")
+	for _, want := range []string{
+		`x="14" y="61.7" width="40" height="9"`,
+		`d="M34 63.2L34 69.2"`, `d="M34 66.2L114 66.2"`, // from 2 to the axis's end
+		">abcdefghijklmno…<", // 100 units are 16 letters
+	} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %s in %s", want, svg)
+		}
+	}
+	if strings.Contains(svg, `"M114 63`) {
+		t.Error("the open end is drawn as an end")
+	}
+	if got := cut("ab cdef", 4); got != "ab…" {
 		t.Error(got)
 	}
 }

@@ -159,7 +159,8 @@ type Rule struct {
 	At         float64
 	Horizontal bool
 	Label      string
-	Level      int // how many lines of text its label stands below the top
+	Start      bool // of a horizontal one, the label stands at its beginning
+	Level      int  // how many lines of text its label stands below the top
 }
 
 func (r Rule) draw(c *canvas) {
@@ -167,7 +168,11 @@ func (r Rule) draw(c *canvas) {
 	if r.Horizontal {
 		y := c.y(r.At)
 		c.line("rule "+class, b.left, y, b.right, y)
-		c.note("note", "end", b.right-4, y-4, r.Label)
+		if r.Start {
+			c.note("note", "start", b.left+4, y-4, r.Label)
+		} else {
+			c.note("note", "end", b.right-4, y-4, r.Label)
+		}
 		return
 	}
 	x := c.x(r.At)
