@@ -238,7 +238,7 @@ func TestOtherRequests(t *testing.T) {
 // A client that leaves takes its stream with it, and nobody waits for it.
 func TestClientLeaves(t *testing.T) {
 	p := start(t)
-	plan := Plan{Events: 1000, Gap: 10 * time.Millisecond}
+	plan := Plan{Events: 100_000, Gap: 10 * time.Millisecond}
 	resp, err := http.Post("http://"+p.Address+"/v1/completions?"+plan.Query(), "", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 	resp.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
-	for range 100 {
+	for range 3000 { // a minute, which is much less than the stream would last
 		r, err := p.Report()
 		if err != nil {
 			t.Fatal(err)

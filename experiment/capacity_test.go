@@ -21,7 +21,7 @@ workload: {input: 16, output: 2}
 seed: 3
 `
 
-func steeredSim(t *testing.T, text string, slo ...string) *spec.Sim {
+func steeredSim(t testing.TB, text string, slo ...string) *spec.Sim {
 	t.Helper()
 	for i, s := range slo {
 		if i == 0 {
@@ -36,7 +36,7 @@ func steeredSim(t *testing.T, text string, slo ...string) *spec.Sim {
 	return one
 }
 
-func plantOf(t *testing.T, s *spec.Sim) *virtualPlant {
+func plantOf(t testing.TB, s *spec.Sim) *virtualPlant {
 	t.Helper()
 	judge, err := s.Run().Judge()
 	if err != nil {

@@ -138,7 +138,7 @@ var trialMetrics = []string{
 	"ttft_due.mean", "ttft_due.p50", "ttft_due.p99", "tpot.mean", "tpot.p50", "tpot.p99", "e2e.mean", "e2e.p50", "e2e.p99", "slo1.share",
 }
 
-func trialMeasures(t *testing.T, some compare.Run) []compare.Measure {
+func trialMeasures(t testing.TB, some compare.Run) []compare.Measure {
 	t.Helper()
 	statistics, err := parseStatistics("", trialMetrics)
 	if err != nil {
@@ -223,7 +223,7 @@ func trialInsufficient(name string) bool { return strings.HasSuffix(name, ".p99"
 
 // trials plays experiments of ten pairs of runs whose loads are the same and whose
 // jitters are not.
-func trials(t *testing.T, n int, f float64, salt uint64) []experimentEnd {
+func trials(t testing.TB, n int, f float64, salt uint64) []experimentEnd {
 	t.Helper()
 	a, b := trialSpec(t, 1), trialSpec(t, f)
 	some, err := trialRun(a, 1, 1)
@@ -261,7 +261,7 @@ func trials(t *testing.T, n int, f float64, salt uint64) []experimentEnd {
 	return out
 }
 
-func judgeExperiment(t *testing.T, systems []compare.System, measures []compare.Measure) (r experimentEnd) {
+func judgeExperiment(t testing.TB, systems []compare.System, measures []compare.Measure) (r experimentEnd) {
 	c, err := compare.Compare(systems, measures)
 	if err != nil || c.Refused != "" {
 		t.Errorf("%v %s", err, c.Refused)

@@ -18,14 +18,14 @@ import (
 )
 
 // talked runs conversations against a server that fails every fifth request.
-func talked(t *testing.T, settings map[string]string) (*Done, []recording.Trace, []string) {
+func talked(t testing.TB, settings map[string]string) (*Done, []recording.Trace, []string) {
 	t.Helper()
 	return ran(t, "{ttft: 2ms, gap: 1ms, tokens: max, fail: {every: 5}}", settings)
 }
 
 // ran is a run against a server whose model m answers as model says: its result,
 // its rows and what it said.
-func ran(t *testing.T, model string, settings map[string]string) (*Done, []recording.Trace, []string) {
+func ran(t testing.TB, model string, settings map[string]string) (*Done, []recording.Trace, []string) {
 	t.Helper()
 	engine, err := serve.NewScript("test.yaml", []byte("models: {m: "+model+"}\n"))
 	if err != nil {

@@ -42,7 +42,7 @@ var serverLoads = []struct {
 }
 
 // serverPlants are the server at those of its loads that are asked for.
-func serverPlants(t *testing.T, loads int) []coverage.Plant {
+func serverPlants(t testing.TB, loads int) []coverage.Plant {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cost.yaml")
 	if err := os.WriteFile(file, []byte(serverCost), 0o644); err != nil {

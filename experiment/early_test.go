@@ -16,7 +16,7 @@ import (
 	"fermata/spec"
 )
 
-func early(t *testing.T, url string, settings ...conf.Setting) *spec.Run {
+func early(t testing.TB, url string, settings ...conf.Setting) *spec.Run {
 	t.Helper()
 	s, err := spec.Read("", nil, append([]conf.Setting{
 		{Path: "target.url", Value: url}, {Path: "target.model", Value: "m"}, {Path: "schedule.rate", Value: "1"}, {Path: "schedule.requests", Value: "2"},

@@ -158,7 +158,7 @@ func TestMemoryOfALargeTrace(t *testing.T) {
 const largeTrace = 6_000_000 // rows
 
 // writeTrace writes that many rows, in order of time.
-func writeTrace(t *testing.T, name string) string {
+func writeTrace(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	f, err := os.Create(path)

@@ -381,7 +381,7 @@ func forestAt(r *rand.Rand, lengths, times []float64, at float64) float64 {
 
 // Etalon's profiler on the same probes of an idle server: trees are steps, and a
 // third of them never saw the longest prompt.
-func etalonForest(t *testing.T) string {
+func etalonForest(t testing.TB) string {
 	t.Helper()
 	s := newSharedServer(t, sharedSystems[0], 0, 3)
 	lengths := []int32{256, 512, 1024, 2048, 4096, 8192, 16384}

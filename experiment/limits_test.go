@@ -10,7 +10,7 @@ import (
 	"fermata/wire"
 )
 
-func demandFor(t *testing.T, settings ...string) demand {
+func demandFor(t testing.TB, settings ...string) demand {
 	t.Helper()
 	sets := []conf.Setting{{Path: "target.url", Value: "http://h:1"}}
 	for _, text := range settings {

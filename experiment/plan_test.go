@@ -9,7 +9,7 @@ import (
 	"fermata/report"
 )
 
-func plan(t *testing.T, q Question) *report.Plan {
+func plan(t testing.TB, q Question) *report.Plan {
 	t.Helper()
 	p, err := q.Answer()
 	if err != nil {

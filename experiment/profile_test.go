@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fermata/deadline"
+	"fermata/internal/calm"
 	"fermata/internal/conf"
 )
 
@@ -39,6 +40,11 @@ type prefiller struct {
 	perWord time.Duration // 0 for 100 µs
 	noUsage bool
 	longest int // longer prompts are refused; 0 for none
+}
+
+// anew is the same server, which nobody has asked yet.
+func (p *prefiller) anew() *prefiller {
+	return &prefiller{cached: p.cached, takes: p.takes, refuse: p.refuse, usage: p.usage, seen: p.seen, perWord: p.perWord, noUsage: p.noUsage, longest: p.longest}
 }
 
 func prefillTime(words int) time.Duration {
@@ -109,7 +115,7 @@ func (p *prefiller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-func profileOf(t *testing.T, p *prefiller) (*Profiled, string, error) {
+func profileOf(t testing.TB, p *prefiller) (*Profiled, string, error) {
 	t.Helper()
 	p.firsts = map[string]bool{}
 	server := httptest.NewServer(p)
@@ -125,94 +131,100 @@ func profileOf(t *testing.T, p *prefiller) (*Profiled, string, error) {
 // The truth is known: a curve is never below it, and the band holds it, however
 // busy the machine is that the test runs on.
 func TestProfileOfAKnownServer(t *testing.T) {
-	p := &prefiller{cached: func(n int) int {
-		if n == 20 { // one hit, which is left out
-			return 64
+	calm.Try(t, func(t testing.TB) {
+		p := &prefiller{cached: func(n int) int {
+			if n == 20 { // one hit, which is left out
+				return 64
+			}
+			if n == 25 { // the first in its slot, which is one like the others
+				return 0
+			}
+			return 24 // a template's, which is none
+		}}
+		got, said, err := profileOf(t, p)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
 		}
-		if n == 25 { // the first in its slot, which is one like the others
-			return 0
+		for _, words := range []int{64, 161, 406, 1024} {
+			truth, at := float64(prefillTime(words)), got.Curve.At(float64(words))
+			if at < 0.97*truth || at > 1.5*truth {
+				t.Errorf("%d tokens: %.0f ns, truly %.0f and a little", words, at, truth)
+			}
 		}
-		return 24 // a template's, which is none
-	}}
-	got, said, err := profileOf(t, p)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	for _, words := range []int{64, 161, 406, 1024} {
-		truth, at := float64(prefillTime(words)), got.Curve.At(float64(words))
-		if at < 0.97*truth || at > 1.5*truth {
-			t.Errorf("%d tokens: %.0f ns, truly %.0f and a little", words, at, truth)
+		// Four lengths in a first round that is thrown away, then ten rounds of all.
+		if n := len(p.words); n != 44 || p.together || p.repeated || len(p.wordy) > 0 {
+			t.Errorf("%d probes; two at once: %v; a beginning twice: %v; longer answers: %v", n, p.together, p.repeated, p.wordy)
 		}
-	}
-	// Four lengths in a first round that is thrown away, then ten rounds of all.
-	if n := len(p.words); n != 44 || p.together || p.repeated || len(p.wordy) > 0 {
-		t.Errorf("%d probes; two at once: %v; a beginning twice: %v; longer answers: %v", n, p.together, p.repeated, p.wordy)
-	}
-	inOrder := 0
-	for r := 4; r+4 <= len(p.words); r += 4 {
-		round := map[int]int{}
-		for _, n := range p.words[r : r+4] {
-			round[n]++
+		inOrder := 0
+		for r := 4; r+4 <= len(p.words); r += 4 {
+			round := map[int]int{}
+			for _, n := range p.words[r : r+4] {
+				round[n]++
+			}
+			if len(round) != 4 {
+				t.Errorf("a round of %v", p.words[r:r+4])
+			}
+			if p.words[r] < p.words[r+1] && p.words[r+1] < p.words[r+2] && p.words[r+2] < p.words[r+3] {
+				inOrder++
+			}
 		}
-		if len(round) != 4 {
-			t.Errorf("a round of %v", p.words[r:r+4])
+		if inOrder > 3 {
+			t.Errorf("%d of 10 rounds go from short to long: %v", inOrder, p.words)
 		}
-		if p.words[r] < p.words[r+1] && p.words[r+1] < p.words[r+2] && p.words[r+2] < p.words[r+3] {
-			inOrder++
+		if d := got.Diagnosis; d.Probes != 39 || d.LeftOut != 1 {
+			t.Errorf("%d probes fitted, %d left out", d.Probes, d.LeftOut)
 		}
-	}
-	if inOrder > 3 {
-		t.Errorf("%d of 10 rounds go from short to long: %v", inOrder, p.words)
-	}
-	if d := got.Diagnosis; d.Probes != 39 || d.LeftOut != 1 {
-		t.Errorf("%d probes fitted, %d left out", d.Probes, d.LeftOut)
-	}
-	for _, want := range []string{"isolated plan: 4 lengths from 64 to 1024 tokens, 10 rounds", "about 18205 prompt tokens", "has the first 24 tokens of prompts in its cache", "1 probes were left out: the server had part of their prompts in its cache"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("%q was not said:\n%s", want, said)
+		for _, want := range []string{"isolated plan: 4 lengths from 64 to 1024 tokens, 10 rounds", "about 18205 prompt tokens", "has the first 24 tokens of prompts in its cache", "1 probes were left out: the server had part of their prompts in its cache"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q was not said:\n%s", want, said)
+			}
 		}
-	}
-	data, err := os.ReadFile(got.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := deadline.Read(got.Path, data)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, data)
-	}
-	// The load rule's wait is some service times of 50 to 200 ms: below 1 s.
-	if f.Source.Plan != "isolated" || f.Source.Probes != 39 || f.Source.LeftOut != 1 || f.SHA256 == "" || f.SlackRule.Binds != "load" || *f.Slack <= 0 || *f.Slack > time.Second {
-		t.Errorf("%s", data)
-	}
-	if v := f.Valid.PromptTokens; len(v) != 2 || v[0] != 32 || v[1] != 1126 || len(f.Band) < 10 {
-		t.Errorf("%s", data)
-	}
+		data, err := os.ReadFile(got.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := deadline.Read(got.Path, data)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, data)
+		}
+		// The load rule's wait is some service times of 50 to 200 ms: below 1 s.
+		if f.Source.Plan != "isolated" || f.Source.Probes != 39 || f.Source.LeftOut != 1 || f.SHA256 == "" || f.SlackRule.Binds != "load" || *f.Slack <= 0 || *f.Slack > time.Second {
+			t.Errorf("%s", data)
+		}
+		if v := f.Valid.PromptTokens; len(v) != 2 || v[0] != 32 || v[1] != 1126 || len(f.Band) < 10 {
+			t.Errorf("%s", data)
+		}
+	})
 }
 
 func TestProfileRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		p    *prefiller
-		says string
-	}{
-		"cache": {&prefiller{cached: func(int) int { return 128 }}, "the server had 40 of 40 prompts in its cache"},
-		"short": {&prefiller{longest: 200}, "ended as http_error: "},
-	} {
-		_, said, err := profileOf(t, c.p)
-		var f *Failure
-		if !errors.As(err, &f) || !strings.Contains(f.Saw, c.says) || f.Help == "" {
-			t.Errorf("%s: %v\n%s", name, err, said)
+	calm.Try(t, func(t testing.TB) {
+		for name, c := range map[string]struct {
+			p    *prefiller
+			says string
+		}{
+			"cache": {&prefiller{cached: func(int) int { return 128 }}, "the server had 40 of 40 prompts in its cache"},
+			"short": {&prefiller{longest: 200}, "ended as http_error: "},
+		} {
+			_, said, err := profileOf(t, c.p)
+			var f *Failure
+			if !errors.As(err, &f) || !strings.Contains(f.Saw, c.says) || f.Help == "" {
+				t.Errorf("%s: %v\n%s", name, err, said)
+			}
 		}
-	}
+	})
 }
 
 func TestProfileWithoutUsage(t *testing.T) {
-	got, said, err := profileOf(t, &prefiller{noUsage: true})
-	if err != nil || !strings.Contains(said, "the server reports no usage: prompt lengths are counted by words") {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	if got.Diagnosis.Probes != 40 {
-		t.Errorf("%+v", got.Diagnosis)
-	}
+	calm.Try(t, func(t testing.TB) {
+		got, said, err := profileOf(t, &prefiller{noUsage: true})
+		if err != nil || !strings.Contains(said, "the server reports no usage: prompt lengths are counted by words") {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		if got.Diagnosis.Probes != 40 {
+			t.Errorf("%+v", got.Diagnosis)
+		}
+	})
 }
 
 func TestPlansThatCannotBe(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"fermata/internal/calm"
 	"fermata/metrics"
 	"fermata/recording"
 	"fermata/serve"
@@ -41,7 +42,7 @@ func (s *toldServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "vllm:num_requests_running{engine=\"0\"} %d\nvllm:num_requests_waiting 0\nvllm:num_preemptions_total %d\n", s.inside.Load(), s.looks.Add(1))
 }
 
-func newTold(t *testing.T) *toldServer {
+func newTold(t testing.TB) *toldServer {
 	t.Helper()
 	engine, err := serve.NewScript("test.yaml", []byte("{api_key: sk-scrape-1, models: {m: {ttft: 20ms, gap: 20ms, tokens: max}}}"))
 	if err != nil {
@@ -75,41 +76,43 @@ func TestScrape(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newTold(t)
-			s.dumb = c.dumb
-			server := httptest.NewServer(s)
-			defer server.Close()
-			where := strings.ReplaceAll(c.scrape, "URL", server.URL+"/metrics")
-			done, said, err := asking(t, fmt.Sprintf(scraped, server.URL, where, ""), map[string]string{"KEY": s.key})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if looks := s.looks.Load(); looks < c.looks || c.looks == 0 && looks != 0 {
-				t.Errorf("%d looks at the server's page", looks)
-			}
-			got := done.Result.Server
-			if !c.there {
-				if got != nil || slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "figures") }) {
-					t.Errorf("nobody told: %+v, said %q", got, said)
+			calm.Try(t, func(t testing.TB) {
+				s := newTold(t)
+				s.dumb = c.dumb
+				server := httptest.NewServer(s)
+				defer server.Close()
+				where := strings.ReplaceAll(c.scrape, "URL", server.URL+"/metrics")
+				done, said, err := asking(t, fmt.Sprintf(scraped, server.URL, where, ""), map[string]string{"KEY": s.key})
+				if err != nil {
+					t.Fatal(err)
 				}
-				return
-			}
-			if got == nil || got.Names != "vllm" || got.Seconds < 2 || got.RunningMean == nil || got.KVUsageMean != nil {
-				t.Fatalf("the server's figures: %+v", got)
-			}
-			if *got.RunningMax < 1 || *got.RunningMax > 4 || got.InFlightMax < 1 || got.InFlightMax > 4 {
-				t.Errorf("of 4 users: running %v, in flight %v", *got.RunningMax, got.InFlightMax)
-			}
-			if p := *got.Preemptions; p < 1 || p > float64(s.looks.Load()) {
-				t.Errorf("%v preemptions in the phase, one a look, of %d looks", p, s.looks.Load())
-			}
-			checkTold(t, done.Dir)
+				if looks := s.looks.Load(); looks < c.looks || c.looks == 0 && looks != 0 {
+					t.Errorf("%d looks at the server's page", looks)
+				}
+				got := done.Result.Server
+				if !c.there {
+					if got != nil || slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "figures") }) {
+						t.Errorf("nobody told: %+v, said %q", got, said)
+					}
+					return
+				}
+				if got == nil || got.Names != "vllm" || got.Seconds < 2 || got.RunningMean == nil || got.KVUsageMean != nil {
+					t.Fatalf("the server's figures: %+v", got)
+				}
+				if *got.RunningMax < 1 || *got.RunningMax > 4 || got.InFlightMax < 1 || got.InFlightMax > 4 {
+					t.Errorf("of 4 users: running %v, in flight %v", *got.RunningMax, got.InFlightMax)
+				}
+				if p := *got.Preemptions; p < 1 || p > float64(s.looks.Load()) {
+					t.Errorf("%v preemptions in the phase, one a look, of %d looks", p, s.looks.Load())
+				}
+				checkTold(t, done.Dir)
+			})
 		})
 	}
 }
 
 // checkTold checks the series of a run: the time of asking is on the run's clock.
-func checkTold(t *testing.T, dir string) {
+func checkTold(t testing.TB, dir string) {
 	t.Helper()
 	rec, err := recording.Open(dir)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/beacon"
+	"fermata/internal/calm"
 	"fermata/recording"
 	"fermata/report"
 )
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func rig(t *testing.T) *Rig {
+func rig(t testing.TB) *Rig {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -78,32 +79,34 @@ func TestTrialsKeepTheirBounds(t *testing.T) {
 		{"open loop", Trial{Rate: 100, Requests: 60, Plan: beacon.Plan{Events: 5, Gap: 20 * time.Millisecond}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for try := 1; ; try++ {
-				got, err := r.Make(t.Context(), c.trial)
-				if err != nil {
-					t.Fatal(err)
-				}
-				events := c.events
-				if c.trial.Rate > 0 { // its warm-up has as many requests as come in a second
-					events = got.Requests * c.trial.Plan.Events
-					if len(got.Due) != c.trial.Requests || got.Requests <= c.trial.Requests {
-						t.Fatalf("%d requests, of which %d are measured", got.Requests, len(got.Due))
+			calm.Try(t, func(t testing.TB) {
+				for try := 1; ; try++ {
+					got, err := r.Make(t.Context(), c.trial)
+					if err != nil {
+						t.Fatal(err)
+					}
+					events := c.events
+					if c.trial.Rate > 0 { // its warm-up has as many requests as come in a second
+						events = got.Requests * c.trial.Plan.Events
+						if len(got.Due) != c.trial.Requests || got.Requests <= c.trial.Requests {
+							t.Fatalf("%d requests, of which %d are measured", got.Requests, len(got.Due))
+						}
+					}
+					if len(got.Error) != events || got.Failed != 0 {
+						t.Fatalf("%d arrivals, %d requests failed; %d events were sent", len(got.Error), got.Failed, events)
+					}
+					if got.Early > 0 {
+						t.Errorf("%d stamps lie before the time of sending", got.Early)
+					}
+					t.Logf("error %+v, sender %+v, exact %d", spread(got.Error), spread(got.Sender), len(got.Exact))
+					if got.Violations == 0 {
+						return
+					}
+					if try == disturbed {
+						t.Fatalf("%d of %d arrivals outside their bounds, in the last of %d trials", got.Violations, events, try)
 					}
 				}
-				if len(got.Error) != events || got.Failed != 0 {
-					t.Fatalf("%d arrivals, %d requests failed; %d events were sent", len(got.Error), got.Failed, events)
-				}
-				if got.Early > 0 {
-					t.Errorf("%d stamps lie before the time of sending", got.Early)
-				}
-				t.Logf("error %+v, sender %+v, exact %d", spread(got.Error), spread(got.Sender), len(got.Exact))
-				if got.Violations == 0 {
-					return
-				}
-				if try == disturbed {
-					t.Fatalf("%d of %d arrivals outside their bounds, in the last of %d trials", got.Violations, events, try)
-				}
-			}
+			})
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // searchServer searches a server as the command does.
-func searchServer(t *testing.T, ctx context.Context, s *spec.Run, o Options, c CapacityOptions) (*capacity.Result, *ServerSite, error) {
+func searchServer(t testing.TB, ctx context.Context, s *spec.Run, o Options, c CapacityOptions) (*capacity.Result, *ServerSite, error) {
 	t.Helper()
 	o.Version, o.Say, c.Say = "test", t.Logf, t.Logf
 	site, err := OpenServer(context.WithoutCancel(ctx), s, o)

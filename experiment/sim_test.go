@@ -18,7 +18,7 @@ import (
 )
 
 // simulate plays a spec's text with settings and gives the result and the rows.
-func simulate(t *testing.T, text string, settings map[string]string) (*Done, []recording.Trace) {
+func simulate(t testing.TB, text string, settings map[string]string) (*Done, []recording.Trace) {
 	t.Helper()
 	var sets []conf.Setting
 	for path, value := range settings {

@@ -13,7 +13,7 @@ import (
 
 // pricedSweep is of two loads of 20 requests and 2 of warm-up, of which each costs
 // (12 + 3)·10/10⁶ = 0.00015: 0.0033 a load, 0.0066 together.
-func pricedSweep(t *testing.T, url, most string) *Sweep {
+func pricedSweep(t testing.TB, url, most string) *Sweep {
 	t.Helper()
 	var sets []conf.Setting
 	for path, value := range map[string]string{

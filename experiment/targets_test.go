@@ -16,7 +16,7 @@ import (
 )
 
 // guarded serves a script that asks for a key, which it repeats where it fails.
-func guarded(t *testing.T, key, model string) string {
+func guarded(t testing.TB, key, model string) string {
 	t.Helper()
 	engine, err := serve.NewScript("test.yaml", []byte(fmt.Sprintf("{api_key: %s, models: {m: %s}}", key, model)))
 	if err != nil {
@@ -28,7 +28,7 @@ func guarded(t *testing.T, key, model string) string {
 }
 
 // asking runs a run file in a folder of its own.
-func asking(t *testing.T, file string, env map[string]string) (*Done, []string, error) {
+func asking(t testing.TB, file string, env map[string]string) (*Done, []string, error) {
 	t.Helper()
 	s, err := spec.Read("run.yaml", []byte(file), nil)
 	if err != nil {

@@ -22,7 +22,7 @@ type published struct {
 	input, output int32
 }
 
-func number(t *testing.T, text string) int32 {
+func number(t testing.TB, text string) int32 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
@@ -32,7 +32,7 @@ func number(t *testing.T, text string) int32 {
 }
 
 // readPublished reads a published file without the help of workload.
-func readPublished(t *testing.T, path string, timed bool) (all []published) {
+func readPublished(t testing.TB, path string, timed bool) (all []published) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fermata/internal/calm"
 	"fermata/metrics"
 )
 
@@ -23,70 +24,72 @@ import (
 // processor of the runtime, and is stopped four fifths of the time.
 func TestThrottledClient(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
-	const (
-		stopped = 160 * time.Millisecond
-		running = 40 * time.Millisecond
-	)
-	dir := t.TempDir()
-	server := newScripted(t, "models: {a: {ttft: 50ms, gap: 20ms, tokens: max}}")
-	p := start(t, dir, "run", server.URL, "--rate", "100", "--requests", "300", "--warmup", "0", "--drain", "quiet",
-		"--input", "16", "--output", "20", "--out", "run", "--quiet")
-	var one unix.CPUSet
-	one.Set(0)
-	_ = unix.SchedSetaffinity(p.cmd.Process.Pid, &one) // its first thread, which the others may come from
-	await(t, "the journal", func() bool {
-		_, err := os.Stat(filepath.Join(dir, "run", "journal"))
-		return err == nil
-	})
-	over := make(chan struct{})
-	held := make(chan struct{})
-	go func() {
-		defer close(held)
-		for {
-			_ = p.cmd.Process.Signal(syscall.SIGSTOP)
-			time.Sleep(stopped)
-			_ = p.cmd.Process.Signal(syscall.SIGCONT)
-			select {
-			case <-over:
-				return
-			case <-time.After(running):
+	calm.Try(t, func(t testing.TB) {
+		const (
+			stopped = 160 * time.Millisecond
+			running = 40 * time.Millisecond
+		)
+		dir := t.TempDir()
+		server := newScripted(t, "models: {a: {ttft: 50ms, gap: 20ms, tokens: max}}")
+		p := start(t, dir, "run", server.URL, "--rate", "100", "--requests", "300", "--warmup", "0", "--drain", "quiet",
+			"--input", "16", "--output", "20", "--out", "run", "--quiet")
+		var one unix.CPUSet
+		one.Set(0)
+		_ = unix.SchedSetaffinity(p.cmd.Process.Pid, &one) // its first thread, which the others may come from
+		await(t, "the journal", func() bool {
+			_, err := os.Stat(filepath.Join(dir, "run", "journal"))
+			return err == nil
+		})
+		over := make(chan struct{})
+		held := make(chan struct{})
+		go func() {
+			defer close(held)
+			for {
+				_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+				time.Sleep(stopped)
+				_ = p.cmd.Process.Signal(syscall.SIGCONT)
+				select {
+				case <-over:
+					return
+				case <-time.After(running):
+				}
 			}
+		}()
+		code := p.exit()
+		close(over)
+		<-held
+		server.stop() // completes the log
+		r := resultOf(t, filepath.Join(dir, "run"))
+		if code != exitUnclear || !r.Health.ClientBound {
+			t.Errorf("exit code %d, client-bound %v because of %q; lateness %+v", code, r.Health.ClientBound, r.Health.Reasons, r.Load.Lateness)
 		}
-	}()
-	code := p.exit()
-	close(over)
-	<-held
-	server.stop() // completes the log
-	r := resultOf(t, filepath.Join(dir, "run"))
-	if code != exitUnclear || !r.Health.ClientBound {
-		t.Errorf("exit code %d, client-bound %v because of %q; lateness %+v", code, r.Health.ClientBound, r.Health.Reasons, r.Load.Lateness)
-	}
-	if first, _, _ := strings.Cut(p.out.String(), "\n"); !strings.HasPrefix(first, "Client-bound") {
-		t.Errorf("the report begins with %q", first)
-	}
-	if r.Health.ReadLag == nil {
-		t.Skip("this system's kernel does not stamp")
-	}
+		if first, _, _ := strings.Cut(p.out.String(), "\n"); !strings.HasPrefix(first, "Client-bound") {
+			t.Errorf("the report begins with %q", first)
+		}
+		if r.Health.ReadLag == nil {
+			t.Skip("this system's kernel does not stamp")
+		}
 
-	// What the server knows of its sendings, against arrivals with exact stamps.
-	off := exactAgainst(t, filepath.Join(dir, "run"), server.truth.String())
-	if len(off) < 50 {
-		t.Fatalf("%d arrivals have an exact stamp", len(off))
-	}
-	slices.Sort(off)
-	if off[0] < 0 {
-		t.Errorf("an arrival is stamped %v before it was sent", -off[0])
-	}
-	// The server too may be held up between its clock and its write.
-	if late := off[len(off)*95/100]; late > 5*time.Millisecond {
-		t.Errorf("one of twenty exact arrivals is stamped %v after its sending; the client was stopped for %v at a time", late, stopped)
-	}
-	t.Logf("%d exact arrivals: stamped %v after their sending at the median, %v at p95, %v at most", len(off), off[len(off)/2], off[len(off)*95/100], off[len(off)-1])
+		// What the server knows of its sendings, against arrivals with exact stamps.
+		off := exactAgainst(t, filepath.Join(dir, "run"), server.truth.String())
+		if len(off) < 50 {
+			t.Fatalf("%d arrivals have an exact stamp", len(off))
+		}
+		slices.Sort(off)
+		if off[0] < 0 {
+			t.Errorf("an arrival is stamped %v before it was sent", -off[0])
+		}
+		// The server too may be held up between its clock and its write.
+		if late := off[len(off)*95/100]; late > 5*time.Millisecond {
+			t.Errorf("one of twenty exact arrivals is stamped %v after its sending; the client was stopped for %v at a time", late, stopped)
+		}
+		t.Logf("%d exact arrivals: stamped %v after their sending at the median, %v at p95, %v at most", len(off), off[len(off)/2], off[len(off)*95/100], off[len(off)-1])
+	})
 }
 
 // exactAgainst is how long after its sending, by the server's log, each arrival
 // was stamped whose stamp is exact.
-func exactAgainst(t *testing.T, run, truth string) []time.Duration {
+func exactAgainst(t testing.TB, run, truth string) []time.Duration {
 	t.Helper()
 	type answer struct {
 		ID     string
@@ -147,25 +150,27 @@ func TestBunchingServerIsNoSlowClient(t *testing.T) {
 	defer server.Close()
 	for _, transport := range []string{"fast", "compatible"} {
 		t.Run(transport, func(t *testing.T) {
-			var r metrics.Result
-			for try := range 3 { // a busy machine may be late for reasons of its own
-				dir := t.TempDir()
-				code, _, said := fermata(t, dir, "run", server.URL, "--model", "m", "--transport", transport, "--rate", "20", "--requests", "40",
-					"--warmup", "0", "--drain", "quiet", "--input", "16", "--output", fmt.Sprint(bunch*bunches), "--out", "run", "--quiet")
-				r = resultOf(t, filepath.Join(dir, "run"))
-				if r.Health.ReadLag == nil {
-					t.Skip("this system's kernel does not stamp")
-				}
-				share := r.Health.ExactShare
-				if code == exitFine && !r.Health.ClientBound && share != nil && *share >= 0.95 {
-					if m := r.Metrics.EventsPerRead; m == nil || *m.Mean < bunch-1 {
-						t.Errorf("events a read: %+v; the server sent %d at once", m, bunch)
+			calm.Try(t, func(t testing.TB) {
+				var r metrics.Result
+				for try := range 3 { // a busy machine may be late for reasons of its own
+					dir := t.TempDir()
+					code, _, said := fermata(t, dir, "run", server.URL, "--model", "m", "--transport", transport, "--rate", "20", "--requests", "40",
+						"--warmup", "0", "--drain", "quiet", "--input", "16", "--output", fmt.Sprint(bunch*bunches), "--out", "run", "--quiet")
+					r = resultOf(t, filepath.Join(dir, "run"))
+					if r.Health.ReadLag == nil {
+						t.Skip("this system's kernel does not stamp")
 					}
-					return
+					share := r.Health.ExactShare
+					if code == exitFine && !r.Health.ClientBound && share != nil && *share >= 0.95 {
+						if m := r.Metrics.EventsPerRead; m == nil || *m.Mean < bunch-1 {
+							t.Errorf("events a read: %+v; the server sent %d at once", m, bunch)
+						}
+						return
+					}
+					t.Logf("try %d: exit code %d, exact share %v, client-bound because of %q\n%s", try, code, *share, r.Health.Reasons, said)
 				}
-				t.Logf("try %d: exit code %d, exact share %v, client-bound because of %q\n%s", try, code, *share, r.Health.Reasons, said)
-			}
-			t.Error("not once in three tries did the client know when the bunches came")
+				t.Error("not once in three tries did the client know when the bunches came")
+			})
 		})
 	}
 }

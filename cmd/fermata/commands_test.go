@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -78,8 +79,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		if strconv.Itoa(code) == args[0] {
 			return
 		}
-		dir := value(args, "--out")
-		if code != exitUnclear || dir == "" || try == 4 || !clientBound(ts.MkAbs(dir)) {
+		dir := cmp.Or(value(args, "--out"), "runs")
+		if code != exitUnclear || try == 4 || !clientBound(ts.MkAbs(dir)) {
 			break
 		}
 		ts.Check(os.RemoveAll(ts.MkAbs(dir)))

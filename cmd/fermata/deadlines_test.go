@@ -13,7 +13,7 @@ import (
 
 // answerOf writes a recording of one answer, a prompt of 100 tokens, with tokens at
 // these gaps in ms, the first from the due time.
-func answerOf(t *testing.T, path string, gaps ...int64) {
+func answerOf(t testing.TB, path string, gaps ...int64) {
 	t.Helper()
 	tr := recording.Trace{Phase: recording.Measured, Sent: recording.Some[int64](0), Outcome: recording.OK, FinishReason: "length"}
 	var end int64
@@ -39,7 +39,7 @@ func steady(gap int64, n int, before ...int64) []int64 {
 }
 
 // reported judges a recording by the command line.
-func reported(t *testing.T, dir string, args ...string) metrics.Result {
+func reported(t testing.TB, dir string, args ...string) metrics.Result {
 	t.Helper()
 	code, out, errs := fermata(t, dir, append([]string{"report", "-o", "json"}, args...)...)
 	var r metrics.Result

@@ -63,7 +63,7 @@ func (p *process) exit() int {
 	select {
 	case c := <-p.code:
 		return c
-	case <-time.After(25 * time.Second):
+	case <-time.After(3 * time.Minute):
 		p.t.Fatalf("it does not end\n%s%s", &p.out, &p.err)
 		return -1
 	}
@@ -72,7 +72,7 @@ func (p *process) exit() int {
 // await waits until ready says so.
 func await(t testing.TB, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ready(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ready(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}

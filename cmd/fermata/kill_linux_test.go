@@ -25,7 +25,7 @@ const (
 	grace = 250 * time.Millisecond
 	// Where the machine stood still for this long before a kill, nothing can be
 	// said of the recorder: that kill is repeated.
-	stillness = 100 * time.Millisecond
+	stillness = 25 * time.Millisecond
 )
 
 // Nothing that was received long enough before a kill -9 is lost.
@@ -83,7 +83,7 @@ type killed struct {
 
 // kill starts a run, kills it at a moment that nobody chose, recovers it and
 // compares it with the server's log.
-func kill(t *testing.T, dir, prompts string) *killed {
+func kill(t testing.TB, dir, prompts string) *killed {
 	server := newScripted(t, "models: {a: {ttft: 20ms, gap: 20ms, tokens: 30}}")
 	// Half a second of arrivals, answers of 0.6 s each.
 	p := start(t, dir, "run", server.URL, "--dataset", prompts, "--output", "30", "--schedule", "constant", "--rate", "100",
@@ -92,7 +92,9 @@ func kill(t *testing.T, dir, prompts string) *killed {
 		_, err := os.Stat(filepath.Join(dir, "run", "journal"))
 		return err == nil
 	})
-	time.Sleep(time.Duration(300+rand.IntN(700)) * time.Millisecond)
+	before := server.tokens(t)
+	await(t, "tokens", func() bool { return server.tokens(t) > before })
+	time.Sleep(time.Duration(200+rand.IntN(700)) * time.Millisecond)
 	k := &killed{at: time.Now()}
 	p.signal(os.Kill)
 	if code := p.exit(); code != -1 {
@@ -106,7 +108,7 @@ func kill(t *testing.T, dir, prompts string) *killed {
 }
 
 // recoverRun finishes the recording, for which `fermata report` asks.
-func recoverRun(t *testing.T, dir string) {
+func recoverRun(t testing.TB, dir string) {
 	t.Helper()
 	code, _, said := fermata(t, dir, "report", "run")
 	if code != exitFailed || !strings.Contains(said, "fermata recover run") {
@@ -126,7 +128,7 @@ func recoverRun(t *testing.T, dir string) {
 	}
 }
 
-func (k *killed) compare(t *testing.T, run, truth string) {
+func (k *killed) compare(t testing.TB, run, truth string) {
 	meta, traces := tracesOf(t, run)
 	seen := map[int64]*recording.Trace{}
 	for i := range traces {
@@ -188,7 +190,7 @@ type machineWatch struct {
 	stills [][2]time.Time
 }
 
-func watchMachine(t *testing.T) *machineWatch {
+func watchMachine(t testing.TB) *machineWatch {
 	w := &machineWatch{}
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {

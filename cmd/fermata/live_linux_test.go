@@ -138,7 +138,7 @@ func (p *typist) leaves() (code int) {
 var atATerminal = []string{"TERM=xterm-256color", "NO_COLOR=", "COLUMNS="}
 
 // watched starts a run that would go on for minutes, at a terminal.
-func watched(t *testing.T, environ []string, more ...string) (*typist, string) {
+func watched(t *testing.T, environ []string, more ...string) (*typist, *scripted, string) {
 	t.Helper()
 	server := newScripted(t, endless)
 	dir := t.TempDir()
@@ -147,7 +147,7 @@ func watched(t *testing.T, environ []string, more ...string) (*typist, string) {
 	}
 	return sitDown(t, dir, environ, append([]string{
 		"run", server.URL, "--model", "a", "--rate", "50", "--requests", "100000", "--warmup", "0", "--dataset", "prompts.jsonl", "--out", "run",
-	}, more...)...), filepath.Join(dir, "run")
+	}, more...)...), server, filepath.Join(dir, "run")
 }
 
 func (p *typist) awaits(what string) {
@@ -163,7 +163,7 @@ func (p *typist) awaits(what string) {
 // above the view, and the screen is left with the notices alone.
 func TestLiveView(t *testing.T) {
 	t.Parallel()
-	p, run := watched(t, atATerminal)
+	p, _, run := watched(t, atATerminal)
 	for _, what := range []string{"offered", "in flight", "TTFT", "TBT", "F ≥ 0.9", "at 25 ms", "measured", "of 100,000"} {
 		p.awaits(what)
 	}
@@ -184,7 +184,7 @@ func TestLiveView(t *testing.T) {
 // A second ^C cuts, and SIGTERM does at once.
 func TestLiveViewIsCut(t *testing.T) {
 	t.Parallel()
-	p, run := watched(t, atATerminal)
+	p, _, run := watched(t, atATerminal)
 	p.awaits("TTFT")
 	p.press("\x03")
 	p.awaits("stopping")
@@ -194,7 +194,7 @@ func TestLiveViewIsCut(t *testing.T) {
 	}
 	intact(t, run)
 
-	p, run = watched(t, atATerminal)
+	p, _, run = watched(t, atATerminal)
 	p.awaits("TTFT")
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -217,8 +217,8 @@ func TestPlainProgress(t *testing.T) {
 		{atATerminal, "--progress=plain"},
 		{atATerminal, "--quiet"},
 	} {
-		p, _ := watched(t, c.environ, c.flag)
-		begun(t, filepath.Join(p.cmd.Dir, "run"))
+		p, server, run := watched(t, c.environ, c.flag)
+		begun(t, server, run)
 		p.press("\x03")
 		if code := p.leaves(); code != exitInterrupted {
 			t.Errorf("%v: exit code %d", c, code)

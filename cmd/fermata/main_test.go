@@ -3,9 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"fermata/internal/calm"
 )
 
 // The test binary is also the command: tests start it as `fermata`, a process of
@@ -16,8 +19,28 @@ func TestMain(m *testing.M) {
 
 // Each script is one feature, told as a session at a shell.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			calm.Try(t, func(t testing.TB) { tell(t, file) })
+		})
+	}
+}
+
+// An attempt is one at a script.
+type attempt struct{ testing.TB }
+
+func (attempt) Parallel()                            {}
+func (attempt) Verbose() bool                        { return testing.Verbose() }
+func (a attempt) Run(_ string, f func(testscript.T)) { f(a) }
+
+func tell(t testing.TB, file string) {
+	testscript.RunT(attempt{t}, testscript.Params{
+		Files: []string{file},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"server":    startServer,
 			"page":      startPage,

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A server that lets the preflight pass and then repeats what it was sent, in
@@ -105,7 +106,7 @@ func TestSecretsStayOut(t *testing.T) {
 }
 
 // hidden checks that no part of a key of this test is in any file.
-func hidden(t *testing.T, files map[string][]byte) {
+func hidden(t testing.TB, files map[string][]byte) {
 	t.Helper()
 	for name, b := range files {
 		for _, part := range []string{"5e7a", "0k87", "4z11", "7x31", "abcdefgh", "ijklmnop", "qrstuvwx"} {
@@ -128,7 +129,15 @@ func TestSecretsStayOutOfTheJournal(t *testing.T) {
 	p := start(t, dir, "run", server.URL+"?api-key=query%2F7x31-qrstuvwx", "--rate", "200", "--requests", "100000", "--warmup", "0",
 		"--dataset", "prompts.jsonl", "--model", "m", "--api-key-env", "FERMATA_TEST_KEY", "--header", "X-Team-Key: team-4z11-ijklmnop", "--out", "run")
 	run := filepath.Join(dir, "run")
-	begun(t, run)
+	await(t, "an error of the server's in the journal", func() bool {
+		first, _ := filepath.Glob(filepath.Join(run, "journal", "*"))
+		if len(first) == 0 {
+			return false
+		}
+		b, _ := os.ReadFile(first[0])
+		return bytes.Contains(b, []byte("[secret]"))
+	})
+	time.Sleep(200 * time.Millisecond) // others follow
 	p.signal(os.Kill)
 	p.exit()
 	segments, err := filepath.Glob(filepath.Join(run, "journal", "*"))

@@ -82,6 +82,25 @@ func newScripted(t testing.TB, script string) *scripted {
 	return s
 }
 
+// tokens are those that it has sent.
+func (s *scripted) tokens(t testing.TB) (n int) {
+	t.Helper()
+	resp, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "\nfermata_serve_tokens_total ")
+	if _, err := fmt.Sscan(rest, &n); err != nil {
+		t.Fatalf("the server tells of no tokens: %s", page)
+	}
+	return n
+}
+
 // server NAME FILE: starts a server that plays FILE, or simulates it; $NAME is its URL,
 // $NAME_HOST its host and port, and NAME.truth its log.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {

@@ -21,9 +21,9 @@ const endless = `models:
 `
 
 // longRun starts such a run and returns once some answers have been asked for.
-func longRun(t *testing.T, model string, more ...string) (p *process, run string) {
+func longRun(t testing.TB, model string, more ...string) (p *process, server *scripted, run string) {
 	t.Helper()
-	server := newScripted(t, endless)
+	server = newScripted(t, endless)
 	dir := t.TempDir()
 	prompts := filepath.Join(dir, "prompts.jsonl")
 	if err := os.WriteFile(prompts, []byte(`{"prompt": "hello there"}`+"\n"), 0o644); err != nil {
@@ -34,21 +34,23 @@ func longRun(t *testing.T, model string, more ...string) (p *process, run string
 		"--dataset", prompts, "--out", "run",
 	}, more...)...)
 	run = filepath.Join(dir, "run")
-	return p, run
+	return p, server, run
 }
 
-// begun says that a run has recorded something for a while.
-func begun(t *testing.T, run string) {
+// begun waits until a run has recorded a few tokens of the server's.
+func begun(t testing.TB, server *scripted, run string) {
 	t.Helper()
 	await(t, "the journal", func() bool {
 		_, err := os.Stat(filepath.Join(run, "journal"))
 		return err == nil
 	})
-	time.Sleep(400 * time.Millisecond)
+	before := server.tokens(t)
+	await(t, "tokens", func() bool { return server.tokens(t) > before+20 })
+	time.Sleep(200 * time.Millisecond) // their way through two busy processes
 }
 
 // intact checks that everything is in the recording and that it can be reported.
-func intact(t *testing.T, run string) []recording.Trace {
+func intact(t testing.TB, run string) []recording.Trace {
 	t.Helper()
 	for _, name := range []string{"run.yaml", "requests.parquet", "series.parquet", "result.json"} {
 		if _, err := os.Stat(filepath.Join(run, name)); err != nil {
@@ -69,8 +71,8 @@ func intact(t *testing.T, run string) []recording.Trace {
 
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	p, run := longRun(t, "a", "-o", "json")
-	begun(t, run)
+	p, server, run := longRun(t, "a", "-o", "json")
+	begun(t, server, run)
 	p.signal(os.Interrupt)
 	if code := p.exit(); code != exitInterrupted {
 		t.Errorf("exit code %d, not 130\n%s", code, &p.err)
@@ -118,8 +120,8 @@ func TestCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, run := longRun(t, "stalls")
-			begun(t, run)
+			p, server, run := longRun(t, "stalls")
+			begun(t, server, run)
 			from := time.Now()
 			cut(p)
 			if code := p.exit(); code != exitInterrupted {
