@@ -338,7 +338,7 @@ func runsIn(path string) ([]string, error) {
 		return dirs, nil
 	}
 	if systems, err := foldersIn(path, holdsRuns); err == nil && len(systems) > 0 {
-		return nil, fmt.Errorf("%s holds several systems: name two of %s, or compare %s alone", path, strings.Join(systems, ", "), path)
+		return nil, misusef("%s holds several systems: name two of %s, or compare %s alone", path, strings.Join(systems, ", "), path)
 	}
 	return []string{path}, nil
 }
@@ -347,10 +347,10 @@ func runsIn(path string) ([]string, error) {
 func systemsIn(path string) ([]string, error) {
 	systems, err := foldersIn(path, func(dir string) bool { return isRun(dir) || holdsRuns(dir) })
 	if err == nil && len(systems) < 2 {
-		err = fmt.Errorf("%s is one run: name another to compare it with", path)
+		err = misusef("%s is one run: name another to compare it with", path)
 	}
 	if err == nil && !holdsRuns(systems[0]) {
-		err = fmt.Errorf("%s holds runs of one system, or of several: name what is to be compared, such as %s %s", path, systems[0], systems[1])
+		err = misusef("%s holds runs of one system, or of several: name what is to be compared, such as %s %s", path, systems[0], systems[1])
 	}
 	return systems, err
 }
@@ -368,7 +368,7 @@ func holdsRuns(dir string) bool {
 func foldersIn(path string, wanted func(dir string) bool) ([]string, error) {
 	entries, err := os.ReadDir(path)
 	if os.IsNotExist(err) {
-		return nil, fmt.Errorf("there is no folder or file %s", path)
+		return nil, nothingAt(path)
 	}
 	if err != nil {
 		return nil, nil // a file

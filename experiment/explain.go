@@ -23,6 +23,14 @@ func (f *Failure) Hint() string { return f.Help }
 // A Misuse is a Failure of how something was asked for: nothing was done.
 type Misuse struct{ Failure }
 
+// misusef is a Misuse that says itself what to do.
+func misusef(format string, args ...any) error {
+	return &Misuse{Failure{Saw: fmt.Sprintf(format, args...)}}
+}
+
+// nothingAt says that what was named is not there.
+func nothingAt(path string) error { return misusef("there is no folder or file %s", path) }
+
 // asked is what a preflight's explanation needs to know besides its trace.
 type asked struct {
 	url    string

@@ -108,8 +108,6 @@ type canaryPlay struct {
 	*profiling
 	world prober
 	file  *probeFile
-	rate  *cost.Rate // nil without prices
-	most  *cost.Amount
 
 	all      []probed
 	canaries []int64 // TTFTs of those that came, in order
@@ -127,11 +125,14 @@ func profileHosted(ctx context.Context, sets []conf.Setting, p ProfilePlan, o Op
 		}
 	}
 	pr := &profiling{plan: p, o: o, dir: dir, sets: sets, seed: seedOf(sets)}
-	s, err := pr.hostedSpec()
+	s, err := pr.probeSpec()
 	if err != nil {
 		return nil, err
 	}
 	pr.run = s
+	if pr.purse, err = purseOf(s); err != nil {
+		return nil, err
+	}
 	if err := writable(dir); err != nil {
 		return nil, err
 	}
@@ -146,9 +147,6 @@ func profileHosted(ctx context.Context, sets []conf.Setting, p ProfilePlan, o Op
 	defer c.file.close()
 	pr.seed, pr.began = head.Seed, head.Began
 	pr.run.Seed = head.Seed
-	if err := c.price(); err != nil {
-		return nil, err
-	}
 	if len(c.all) > 0 {
 		o.Say("%d requests of this profile are in %s already: going on", len(c.all), dir)
 	}
@@ -166,7 +164,10 @@ func profileHosted(ctx context.Context, sets []conf.Setting, p ProfilePlan, o Op
 
 // begin says what the plan costs, finds out what the endpoint takes, and plays.
 func (c *canaryPlay) begin(ctx context.Context) error {
-	budget := c.budget()
+	budget, err := c.budget()
+	if err != nil {
+		return err
+	}
 	c.o.Say("%s", budget)
 	if begin := c.plan.Hosted.Begin; begin != nil {
 		if err := begin(budget); err != nil {
@@ -196,9 +197,9 @@ func seedOf(sets []conf.Setting) uint64 {
 	return n
 }
 
-// hostedSpec is the run file of the probes: whom to ask, with prompts made up for
+// probeSpec is the run file of the probes: whom to ask, with prompts made up for
 // their length.
-func (pr *profiling) hostedSpec() (*spec.Run, error) {
+func (pr *profiling) probeSpec() (*spec.Run, error) {
 	middle := math.Sqrt(float64(pr.plan.Shortest) * float64(pr.plan.Longest))
 	return spec.Read("", nil, slices.Concat(pr.sets, []conf.Setting{
 		{Path: "workload.input", Value: strconv.Itoa(int(math.Min(middle, 2048)))},
@@ -208,53 +209,51 @@ func (pr *profiling) hostedSpec() (*spec.Run, error) {
 	}))
 }
 
-// price reads what tokens cost, and what they may cost in all.
-func (c *canaryPlay) price() error {
-	s := c.run
-	if !s.Prices.Given() {
-		return nil
-	}
-	rate, err := rateOf(s, "", s.Target.Model)
-	switch {
-	case err == nil:
-		c.rate = &rate
-	case s.Load.MaxCost != "":
-		return err
-	}
-	if s.Load.MaxCost != "" {
-		most, err := cost.ParseAmount(s.Load.MaxCost)
-		if err != nil {
-			return fmt.Errorf("load.max_cost: %w", err)
-		}
-		c.most = &most
-	}
-	return nil
-}
-
-// budget says what is still to be asked and what that costs, at a guess and at
-// most.
-func (c *canaryPlay) budget() string {
-	p := &c.plan
-	left := max(0, p.Hosted.Requests-len(c.all))
+// budgetTokens are those of so many requests, at a guess and at most: where every canary
+// has a long prompt after it, each of them as long as they get.
+func (c *canaryPlay) budgetTokens(requests int) (guess, most int64, longs int) {
 	passes := deadline.Gate{}.Passes()
-	longs := int(math.Round(float64(left) * passes / (1 + passes)))
-	lengths := p.lengths()
+	longs = int(math.Round(float64(requests) * passes / (1 + passes)))
+	lengths := c.plan.lengths()
 	var sum int64
 	for _, l := range lengths[1:] {
 		sum += int64(l)
 	}
 	mean := sum / int64(len(lengths)-1)
-	tokens := func(longs int) int64 { return int64(left-longs)*int64(p.Shortest) + int64(longs)*mean }
-	guess, most := tokens(longs), int64(float64(tokens(left/2))*(1+lengthJitter))
+	tokens := func(longs int) int64 { return int64(requests-longs)*int64(c.plan.Shortest) + int64(longs)*mean }
+	return tokens(longs), int64(float64(tokens(requests/2)) * (1 + lengthJitter)), longs
+}
+
+// budget says what is still to be asked and what that costs, at a guess and at
+// most. An error says that the money would not do for a curve.
+func (c *canaryPlay) budget() (string, error) {
+	p := &c.plan
+	left := max(0, p.Hosted.Requests-len(c.all))
+	guess, most, longs := c.budgetTokens(left)
 	text := fmt.Sprintf("hosted plan: about %d canaries of %d tokens and %d prompts of %d to %d over %s, one at a time, one token of answer each: about %d prompt tokens, at most %d",
-		left-longs, p.Shortest, longs, lengths[1], p.Longest, conf.Duration(p.Hosted.Over), guess, most)
-	if c.rate != nil {
-		text += fmt.Sprintf("; about %s %s, at most %s", c.rate.Of(guess, int64(left)).Short(), c.run.Prices.Currency, c.rate.Of(most, int64(left)).Short())
+		left-longs, p.Shortest, longs, p.lengths()[1], p.Longest, conf.Duration(p.Hosted.Over), guess, most)
+	if c.purse.rate == nil {
+		return text, nil
 	}
-	if c.most != nil {
-		text += fmt.Sprintf("; it ends before %s is spent", c.most.Short())
+	costs, worst := c.purse.rate.Of(guess, int64(left)), c.purse.rate.Of(most, int64(left))
+	text += c.purse.told(costs, worst)
+	if c.purse.most == nil {
+		return text, nil
 	}
-	return text
+	first := max(0, looks[0]-len(c.all))
+	tokens, _, _ := c.budgetTokens(first)
+	spent := c.spent()
+	if c.purse.passes(spent, c.purse.rate.Of(tokens, int64(first))) {
+		return "", c.purse.refuse(spent.Plus(c.purse.rate.Of(tokens, int64(first))), spent.Plus(worst), fmt.Sprintf("the %d requests after which one is first looked for", looks[0]))
+	}
+	text += fmt.Sprintf("; it ends before %s is spent", c.purse.most.Short())
+	switch {
+	case c.purse.passes(spent, costs):
+		text += fmt.Sprintf(", which will not do for all of them: with --max-cost %s it would for certain", spent.Plus(worst).Short())
+	case c.purse.passes(spent, worst):
+		text += fmt.Sprintf(", which will do unless more long prompts are asked than usual: with --max-cost %s it would for certain", spent.Plus(worst).Short())
+	}
+	return text, nil
 }
 
 // resume takes up what the folder knows.
@@ -297,7 +296,7 @@ func (c *canaryPlay) play(ctx context.Context) error {
 			stretch++
 		}
 		if c.broke() {
-			c.o.Say("%s %s would be passed: no more is asked", c.most.Short(), c.run.Prices.Currency)
+			c.o.Say("%s %s would be passed: no more is asked", c.purse.most.Short(), c.purse.currency)
 			return nil
 		}
 		if err := c.world.wait(ctx, due); err != nil {
@@ -405,11 +404,11 @@ func (p *probed) why() string {
 
 // broke says that another session could pass what the profile may cost.
 func (c *canaryPlay) broke() bool {
-	if c.most == nil || c.rate == nil {
+	if c.purse.most == nil {
 		return false
 	}
-	next := c.rate.Of(int64(c.plan.Shortest)+int64((1+lengthJitter)*float64(c.plan.Longest)), 2)
-	return c.spent().Plus(next).Cmp(*c.most) > 0
+	next := c.purse.rate.Of(int64(c.plan.Shortest)+int64((1+lengthJitter)*float64(c.plan.Longest)), 2)
+	return c.purse.passes(c.spent(), next)
 }
 
 func (c *canaryPlay) spent() cost.Amount {
@@ -422,7 +421,7 @@ func (c *canaryPlay) spent() cost.Amount {
 			tokens += int64(p.Wanted)
 		}
 	}
-	return c.rate.Of(tokens, answers)
+	return c.purse.rate.Of(tokens, answers)
 }
 
 // look fits the curve where it is time to, and says what it is like. errEnough

@@ -173,6 +173,7 @@ func TestHostedProfileIsNotFooled(t *testing.T) {
 		p        *prefiller
 		requests int
 		flag     string // that is up
+		silent   string // what is not said
 		refusal  string // or what the error says
 		slow     bool
 	}{
@@ -190,7 +191,7 @@ func TestHostedProfileIsNotFooled(t *testing.T) {
 			return was
 		}}, requests: 60, flag: deadline.Shifted},
 		{name: "a limit on the rate", p: &prefiller{perWord: 10 * time.Microsecond, refuse: every(3)}, requests: 42, refusal: "probes failed; the first: a prompt of"},
-		{name: "a limit that seldom bites", p: &prefiller{perWord: 10 * time.Microsecond, refuse: every(8)}, requests: 42, flag: deadline.Lossy},
+		{name: "a limit that seldom bites", p: &prefiller{perWord: 10 * time.Microsecond, refuse: every(8)}, requests: 42, flag: deadline.Lossy, silent: "reports no usage"},
 		{name: "nothing but refusals", p: &prefiller{refuse: func(n int) bool { return n > 2 }}, requests: 42, refusal: "the last 10 probes failed: a prompt of 64 tokens ended as http_error 429"},
 		{name: "a count that varies by 4 %", p: &prefiller{perWord: 600 * time.Microsecond, usage: func(n, words int) int {
 			r := rand.New(rand.NewPCG(9, uint64(n)))
@@ -211,7 +212,7 @@ func TestHostedProfileIsNotFooled(t *testing.T) {
 					}
 					return
 				}
-				if err != nil || !slices.Contains(got.Diagnosis.Flags, c.flag) || !slices.Contains(got.File.Flags, c.flag) || !strings.Contains(said, c.flag+": ") {
+				if err != nil || !slices.Contains(got.Diagnosis.Flags, c.flag) || !slices.Contains(got.File.Flags, c.flag) || !strings.Contains(said, c.flag+": ") || c.silent != "" && strings.Contains(said, c.silent) {
 					t.Errorf("%v\n%s", err, said)
 				}
 			})
@@ -243,8 +244,34 @@ func TestHostedProfileKeepsToItsBudget(t *testing.T) {
 		if sum > 6000 || sum < 6000-2*(64+1127) && !strings.Contains(said, "the band is within") {
 			t.Errorf("%d tokens were spent\n%s", sum, said)
 		}
-		if !strings.Contains(said, "USD, at most") || !strings.Contains(said, "it ends before 0.00600 is spent") {
+		if !strings.Contains(said, "USD, at most") || !strings.Contains(said, "it ends before 0.00600 is spent, which will not do for all of them: with --max-cost 0.0598 it would for certain") {
 			t.Error(said)
 		}
 	})
+}
+
+// A bound that pays for no curve is refused before anything is asked, by either plan,
+// and says how much would do.
+func TestProfileThatMoneyIsTooShortFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	prices := filepath.Join(dir, "prices.yaml")
+	if err := os.WriteFile(prices, []byte("currency: USD\ndate: 2026-01-01\nsource: test\ntokens: {input_per_million: \"1\", output_per_million: \"0\"}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for want, plan := range map[string]ProfilePlan{
+		// 9 of 28 are long, of 480 tokens on average: 19·64 + 9·480.
+		"the 28 requests after which one is first looked for take about 0.00554, and the whole plan up to 0.0299": {Shortest: 64, Longest: 1024, Lengths: 5, Hosted: &HostedPlan{Requests: 100, Over: time.Second}},
+		// Ten rounds and the one before of 64, 128, 256, 512 and 1024; at most 41.
+		"the 10 rounds after which one is first looked for take about 0.0218, and the whole plan up to 0.0813": {Shortest: 64, Longest: 1024, Lengths: 5},
+	} {
+		out := filepath.Join(dir, "out")
+		_, err := Profile(context.Background(), []conf.Setting{
+			{Path: "target.url", Value: "http://127.0.0.1:1"}, {Path: "prices", Value: prices}, {Path: "load.max_cost", Value: "0.005"},
+		}, plan, Options{Out: out, Say: t.Logf})
+		var misuse *Misuse
+		if !errors.As(err, &misuse) || !strings.Contains(err.Error(), "--max-cost 0.00500 USD is too little for any curve: "+want) || exists(out) {
+			t.Errorf("%v, want %s; the folder is there: %v", err, want, exists(out))
+		}
+	}
 }

@@ -58,6 +58,14 @@ func AskHourly(ctx context.Context, s *spec.Study, o Options) (*report.Study, er
 			return nil, err
 		}
 	}
+	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the study's folder: %w", err)
+	}
+	held, err := alone(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
 	if err := h.open(); err != nil {
 		return nil, err
 	}
@@ -84,7 +92,8 @@ func AskHourly(ctx context.Context, s *spec.Study, o Options) (*report.Study, er
 	return out, nil
 }
 
-// MissingKeys says which endpoints of a study have no API key.
+// MissingKeys says which endpoints of a study lack an API key, or another header that
+// is kept elsewhere.
 type MissingKeys string
 
 // Error names them all.
@@ -94,20 +103,18 @@ var hourlyStatistics = []string{"ttft_sent.p50", "ttft_sent.p99", "tpot.p50", "t
 
 // check reads all that is asked before anything is.
 func (h *hourly) check() ([]report.Statistic, error) {
-	for i := range h.study.Endpoints {
-		if _, err := spec.Read("", nil, h.settings(i, 0)); err != nil {
-			return nil, err
-		}
-	}
 	var lacking []string
 	for i := range h.study.Endpoints {
-		one := &h.study.Endpoints[i]
-		if one.APIKeyEnv != "" && os.Getenv(one.APIKeyEnv) == "" {
-			lacking = append(lacking, one.Name+": the environment variable "+one.APIKeyEnv+" is not set")
+		r, err := spec.Read("", nil, h.settings(i, 0))
+		if err != nil {
+			return nil, err
+		}
+		if _, _, err := r.Credentials(os.Getenv); err != nil {
+			lacking = append(lacking, h.study.Endpoints[i].Name+": "+err.Error())
 		}
 	}
 	if len(lacking) > 0 {
-		return nil, MissingKeys("the study lacks API keys: " + strings.Join(lacking, "; "))
+		return nil, MissingKeys("the study lacks what it is to sign in with: " + strings.Join(lacking, "; "))
 	}
 	return parseStatistics("statistics", statisticsOf(h.study, hourlyStatistics))
 }
@@ -155,10 +162,10 @@ func (h *hourly) open() error {
 	if err == nil {
 		var had hourlyHead
 		if err := json.Unmarshal(data, &had); err != nil || had.Schema != HourlySchema {
-			return fmt.Errorf("%s is not of a study of endpoints: give another folder with --out", path)
+			return misusef("%s is not of a study of endpoints: give another folder with --out", path)
 		}
 		if had.EveryNs != h.head.EveryNs || !slices.Equal(had.Endpoints, names) {
-			return fmt.Errorf("%s holds rounds of other endpoints, or at other times: give another folder with --out", h.dir)
+			return misusef("%s holds rounds of other endpoints, or at other times: give another folder with --out", h.dir)
 		}
 		h.head = had
 		h.o.Say("going on with %s, begun at %s", h.dir, had.Began.Format(time.RFC3339))
@@ -168,12 +175,9 @@ func (h *hourly) open() error {
 		return fmt.Errorf("reading the study's folder: %w", err)
 	}
 	if entries, _ := os.ReadDir(h.dir); len(entries) > 0 {
-		return fmt.Errorf("%s is not empty: give another folder with --out, or leave --out away", h.dir)
+		return misusef("%s is not empty: give another folder with --out, or leave --out away", h.dir)
 	}
 	if data, err = json.Marshal(&h.head); err == nil {
-		err = os.MkdirAll(h.dir, 0o755)
-	}
-	if err == nil {
 		err = os.WriteFile(path, append(data, '\n'), 0o644)
 	}
 	if err != nil {

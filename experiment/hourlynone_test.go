@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"fermata/internal/conf"
+	"fermata/recording"
 	"fermata/report"
+	"fermata/spec"
 )
 
 // Keys are looked for before anything is made, all at once; an endpoint that was never
@@ -18,12 +22,20 @@ func TestStudyWithEndpointsThatFail(t *testing.T) {
 	s.Claims, s.Every, s.For = nil, time.Second, time.Second
 	dir := t.TempDir() + "/study"
 	o := Options{Out: dir, Version: "test", Say: func(string, ...any) {}}
-	s.Endpoints[0].APIKeyEnv, s.Endpoints[1].APIKeyEnv = "FERMATA_NO_KEY_A", "FERMATA_NO_KEY_B"
+	file := filepath.Join(t.TempDir(), "nokey")
+	s.Endpoints[0].APIKeyEnv = "FERMATA_NO_KEY_A"
+	s.Endpoints[1].Set = map[string]string{"target.headers_env": "{x-key: FERMATA_NO_KEY_B}"}
+	s.Endpoints[2].Set = map[string]string{"target.api_key_file": file}
 	_, err := AskHourly(context.Background(), s, o)
-	if keys := MissingKeys(""); !errors.As(err, &keys) || !strings.Contains(err.Error(), "FERMATA_NO_KEY_A is not set") || !strings.Contains(err.Error(), "FERMATA_NO_KEY_B is not set") || exists(dir) {
+	if keys := MissingKeys(""); !errors.As(err, &keys) || exists(dir) {
 		t.Fatalf("without keys: %v", err)
 	}
-	s.Endpoints[0].APIKeyEnv, s.Endpoints[1].APIKeyEnv = "", ""
+	for _, want := range []string{"FERMATA_NO_KEY_A is not set", "headers_env.x-key: the environment variable FERMATA_NO_KEY_B is not set", "api_key_file: reading the API key: open " + file} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	s.Endpoints[0].APIKeyEnv = ""
 	s.Endpoints = s.Endpoints[:2]
 	s.Endpoints[0].URL = "http://127.0.0.1:1" // where nobody listens
 	for i := range s.Endpoints {
@@ -43,6 +55,41 @@ func TestStudyWithEndpointsThatFail(t *testing.T) {
 		}
 		if format == "terminal" && !strings.Contains(out.String(), "0 of 1 rounds") {
 			t.Errorf("%s", out.String())
+		}
+	}
+}
+
+// Two processes in one folder would ask twice and mix what they write.
+func TestFoldersOfOneProcess(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(dir string) error{
+		"a study": func(dir string) error {
+			s := &spec.Study{Endpoints: []spec.StudyEndpoint{{Name: "a", URL: "http://127.0.0.1:1", Model: "m"}}, Every: time.Second, For: time.Second}
+			_, err := AskHourly(context.Background(), s, Options{Out: dir, Say: t.Logf})
+			return err
+		},
+		"a hosted profile": func(dir string) error {
+			_, _, err := hostedAt(context.Background(), "http://127.0.0.1:1", dir, 40)
+			return err
+		},
+		"a profile": func(dir string) error {
+			_, err := Profile(context.Background(), []conf.Setting{{Path: "target.url", Value: "http://127.0.0.1:1"}}, ProfilePlan{}, Options{Out: dir, Say: t.Logf})
+			return err
+		},
+	} {
+		dir := t.TempDir()
+		held, err := recording.Lock(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var misuse *Misuse
+		if err := ask(dir); !errors.As(err, &misuse) || !strings.Contains(err.Error(), "another process is at work in "+dir) || misuse.Help == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+		held.Close()
+		// When that process has ended, another goes on: here to where nobody listens.
+		if err := ask(dir); err == nil || errors.As(err, &misuse) {
+			t.Errorf("%s, alone: %v", name, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/cost"
 	"fermata/deadline"
 	"fermata/internal/conf"
 	"fermata/internal/seed"
@@ -149,16 +150,32 @@ func Profile(ctx context.Context, sets []conf.Setting, p ProfilePlan, o Options)
 		return nil, err
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty: give another folder with --out, or leave --out away", dir)
+		return nil, misusef("%s is not empty: give another folder with --out, or leave --out away", dir)
+	}
+	pr := &profiling{plan: p, o: o, dir: dir, sets: sets, began: time.Now()}
+	s, err := pr.probeSpec()
+	if err != nil {
+		return nil, err
+	}
+	if err := pr.announce(s); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the profile's folder: %w", err)
 	}
-	pr := &profiling{plan: p, o: o, dir: dir, sets: sets, began: time.Now()}
+	held, err := alone(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
 	for pr.rounds < p.Most {
 		more := p.Rounds
 		if pr.rounds > 0 {
 			more = min(moreRounds, p.Most-pr.rounds)
+			if pr.broke(more) {
+				o.Say("%s %s would be passed by %d more rounds: no more is asked", pr.purse.most.Short(), pr.purse.currency, more)
+				break
+			}
 		}
 		if err := pr.batch(ctx, more); err != nil {
 			return nil, err
@@ -198,6 +215,8 @@ type profiling struct {
 	counted         bool // some prompt's length is not the server's count
 	seed            uint64
 	run             *spec.Run
+	purse           profilePurse
+	answers         int64
 
 	curve     *deadline.Curve
 	diagnosis *deadline.Diagnosis
@@ -251,8 +270,8 @@ func (pr *profiling) batch(ctx context.Context, rounds int) error {
 	if err != nil {
 		return err
 	}
-	if pr.batches == 1 {
-		pr.announce(s)
+	if pr.purse.most != nil {
+		s.Load.MaxCost = pr.purse.most.Minus(pr.spent()).String()
 	}
 	one := pr.o
 	one.Out = name
@@ -280,17 +299,40 @@ func (c cutShort) Error() string {
 // Is makes it an interruption like others.
 func (c cutShort) Is(target error) bool { return target == ErrInterrupted }
 
-// announce says what the plan costs before anything is asked.
-func (pr *profiling) announce(s *spec.Run) {
+// announce says what the plan costs before anything is asked. An error says that the
+// money would not do for a curve.
+func (pr *profiling) announce(s *spec.Run) (err error) {
 	p := &pr.plan
+	if pr.purse, err = purseOf(s); err != nil {
+		return err
+	}
 	first, most := p.cost(p.Rounds+1), p.cost(p.Most+1)
 	text := fmt.Sprintf("isolated plan: %d lengths from %d to %d tokens, %d rounds after one that is thrown away: about %d prompt tokens; at most %d rounds, about %d",
 		p.Lengths, p.Shortest, p.Longest, p.Rounds, first, p.Most, most)
-	if rate, err := rateOf(s, "", s.Target.Model); err == nil && s.Prices.Given() {
-		text += fmt.Sprintf("; %s %s, at most %s", rate.Of(first, int64(p.Rounds+1)*int64(p.Lengths)).Short(), s.Prices.Currency, rate.Of(most, int64(p.Most+1)*int64(p.Lengths)).Short())
+	if rate := pr.purse.rate; rate != nil {
+		least, whole := rate.Of(first, int64(p.Rounds+1)*int64(p.Lengths)), rate.Of(most, int64(p.Most+1)*int64(p.Lengths))
+		if pr.purse.passes(cost.Amount{}, least) {
+			return pr.purse.refuse(least, whole, fmt.Sprintf("the %d rounds after which one is first looked for", p.Rounds))
+		}
+		text += pr.purse.told(least, whole)
+		if pr.purse.passes(cost.Amount{}, whole) {
+			text += fmt.Sprintf("; it ends before %s is spent", pr.purse.most.Short())
+		}
 	}
 	pr.o.Say("%s", text)
+	return nil
 }
+
+// broke says that so many more rounds could pass what the profile may cost.
+func (pr *profiling) broke(rounds int) bool {
+	if pr.purse.most == nil {
+		return false
+	}
+	lengths := pr.plan.lengths()
+	return pr.purse.passes(pr.spent(), pr.purse.rate.Of(pr.plan.cost(rounds)+int64(lengths[0])+int64(lengths[1]), int64(rounds*len(lengths))+2))
+}
+
+func (pr *profiling) spent() cost.Amount { return pr.purse.rate.Of(pr.tokens, pr.answers) }
 
 // collect takes the probes of a batch from its recording.
 func (pr *profiling) collect(dir string, rounds int) error {
@@ -304,6 +346,7 @@ func (pr *profiling) collect(dir string, rounds int) error {
 	var failure string
 	for t := range rec.Traces(recording.AllColumns) {
 		pr.tokens += int64(t.Prompt.Used.Or(t.Prompt.Intended.Or(0)))
+		pr.answers++
 		if t.Phase != recording.Measured {
 			continue
 		}

@@ -152,7 +152,7 @@ func openSchedule(s *spec.Run, prompts *workload.Workload) (*schedule.Schedule, 
 	}
 	arrivals, err := schedule.New(s.Schedule, s.Seed)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no file %s, which schedule.file (--trace) names", s.Schedule.File)
+		return nil, misusef("there is no file %s, which schedule.file (--trace) names", s.Schedule.File)
 	}
 	return arrivals, err
 }
@@ -176,7 +176,7 @@ func ownLengths(s *spec.Run, arrivals *schedule.Schedule) error {
 		return nil
 	}
 	if names := s.Workload.Filters(); names != "" && s.Workload.Dataset == "" {
-		return fmt.Errorf("the lengths of %s, which schedule.file (--trace) names, are its own, and the workload's filters (%s) choose among others: give the file as workload.dataset (--dataset) instead, or leave the filters out", s.Schedule.File, names)
+		return misusef("the lengths of %s, which schedule.file (--trace) names, are its own, and the workload's filters (%s) choose among others: give the file as workload.dataset (--dataset) instead, or leave the filters out", s.Schedule.File, names)
 	}
 	input, output := true, true
 	for i := 0; i < rows.N && (input || output); i++ {
@@ -197,7 +197,7 @@ func ownLengths(s *spec.Run, arrivals *schedule.Schedule) error {
 	if idle == nil {
 		return nil
 	}
-	return fmt.Errorf("the lengths of %s, which schedule.file (--trace) names, are its own, so that %s would do nothing: leave that out", s.Schedule.File, strings.Join(idle, " and "))
+	return misusef("the lengths of %s, which schedule.file (--trace) names, are its own, so that %s would do nothing: leave that out", s.Schedule.File, strings.Join(idle, " and "))
 }
 
 // longWait is how late the first given time is due that a run warns of.
@@ -314,7 +314,7 @@ func folder(out, name string) (string, error) {
 		}
 	}
 	if exists(filepath.Join(out, "requests.parquet")) || exists(filepath.Join(out, "journal")) {
-		return "", fmt.Errorf("%s holds a run already: give another folder with --out, or leave --out away", out)
+		return "", misusef("%s holds a run already: give another folder with --out, or leave --out away", out)
 	}
 	return out, writable(out)
 }

@@ -182,7 +182,7 @@ func openSeries(dir string, seed uint64) (*series, error) {
 		return nil, fmt.Errorf("reading what was measured before: %w", err)
 	}
 	if err := json.Unmarshal(data, &s.plan); err != nil || s.plan.Schema != seriesSchema || s.plan.Plays == nil {
-		return nil, fmt.Errorf("%s is not what this tool wrote: give another folder with --out", filepath.Join(dir, seriesFile))
+		return nil, misusef("%s is not what this tool wrote: give another folder with --out", filepath.Join(dir, seriesFile))
 	}
 	return s, nil
 }

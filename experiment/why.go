@@ -39,7 +39,7 @@ type Silence struct {
 func Why(dir string, index int64) (*Silence, error) {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no folder or file %s", dir)
+		return nil, nothingAt(dir)
 	}
 	if err == nil && !info.IsDir() {
 		dir = filepath.Dir(dir)
@@ -94,7 +94,7 @@ func requestOf(dir string, index int64) (*recording.Trace, error) {
 		return nil, err
 	}
 	if found == nil {
-		return nil, fmt.Errorf("%s has no request %d: its %d requests count from 0", dir, index, rec.Rows())
+		return nil, misusef("%s has no request %d: its %d requests count from 0", dir, index, rec.Rows())
 	}
 	return found, nil
 }

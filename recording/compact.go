@@ -267,8 +267,8 @@ func Recover(dir string) (Report, error) {
 	} else if err != nil {
 		return Report{}, fmt.Errorf("recording: recovering: %w", err)
 	}
-	lock, err := lockFolder(dir)
-	if errors.Is(err, errLocked) {
+	lock, err := Lock(dir)
+	if errors.Is(err, ErrHeld) {
 		return Report{}, &ErrUnfinished{Dir: dir, Writing: true}
 	}
 	if err != nil {

@@ -4,5 +4,5 @@ package recording
 
 import "os"
 
-// lockFolder cannot tell whether a writer lives on this system.
-func lockFolder(dir string) (*os.File, error) { return os.Open(dir) }
+// Lock cannot tell whether a writer lives on this system.
+func Lock(dir string) (*os.File, error) { return os.Open(dir) }

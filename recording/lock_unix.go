@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
-// lockFolder takes the advisory lock of a folder: it says that a writer lives,
-// and the kernel lets go of it when the writer dies. The lock lasts until the
-// file is closed.
-func lockFolder(dir string) (*os.File, error) {
+// Lock takes the advisory lock of a folder: it says that a writer lives, and the
+// kernel lets go of it when the writer dies. The lock lasts until the file is
+// closed. ErrHeld says that another writer has it. A Recorder has that of its folder;
+// whatever else fills a folder over several sittings takes it too.
+func Lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -23,7 +24,7 @@ func lockFolder(dir string) (*os.File, error) {
 		}
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = errLocked
+		err = ErrHeld
 	}
 	if err != nil {
 		f.Close()

@@ -63,14 +63,27 @@ func Open(path string) (*Recording, error) {
 	return r, nil
 }
 
-// missing is the error for a run that is not there; it is fs.ErrNotExist.
+// ErrNone is what errors of Open are that say that there is no recording: nothing
+// is at that path, or something else.
+var ErrNone = errors.New("no recording")
+
+// missing is the error for a run that is not there; it is ErrNone and fs.ErrNotExist.
 type missing string
 
 // Error says what is not there.
 func (m missing) Error() string { return "there is no folder or file " + string(m) }
 
-// Is makes it fs.ErrNotExist.
-func (m missing) Is(err error) bool { return err == fs.ErrNotExist }
+// Is makes it fs.ErrNotExist too.
+func (m missing) Is(err error) bool { return err == fs.ErrNotExist || err == ErrNone }
+
+// barren is the error for a folder without a recording; it is ErrNone.
+type barren string
+
+// Error says what is there instead.
+func (b barren) Error() string { return string(b) }
+
+// Is makes it ErrNone.
+func (b barren) Is(err error) bool { return err == ErrNone }
 
 // empty is the error for a folder without a recording. It names the runs that
 // the folder holds, since that is what was probably meant.
@@ -86,12 +99,12 @@ func empty(dir string) error {
 		}
 	}
 	if len(runs) == 0 {
-		return fmt.Errorf("%s holds no recording: it has neither %s nor a journal", dir, RequestsFile)
+		return barren(fmt.Sprintf("%s holds no recording: it has neither %s nor a journal", dir, RequestsFile))
 	}
 	if len(runs) > 5 {
 		runs = append(runs[:5], "…")
 	}
-	return fmt.Errorf("%s is no recording, but holds some: name one of %s", dir, strings.Join(runs, ", "))
+	return barren(fmt.Sprintf("%s is no recording, but holds some: name one of %s", dir, strings.Join(runs, ", ")))
 }
 
 // findRequests is the path of the requests in a run folder.
@@ -104,11 +117,11 @@ func findRequests(dir string) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, journalFolder)); err != nil {
 		return "", empty(dir)
 	}
-	lock, err := lockFolder(dir)
+	lock, err := Lock(dir)
 	if err == nil {
 		lock.Close()
 	}
-	return "", &ErrUnfinished{Dir: dir, Writing: errors.Is(err, errLocked)}
+	return "", &ErrUnfinished{Dir: dir, Writing: errors.Is(err, ErrHeld)}
 }
 
 func (r *Recording) open() error {

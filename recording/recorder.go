@@ -59,7 +59,7 @@ func create(dir string, meta Meta, o journalOptions) (*Recorder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("recording: making the folder of the run: %w", err)
 	}
-	lock, err := lockFolder(dir)
+	lock, err := Lock(dir)
 	if err != nil {
 		return nil, fmt.Errorf("recording: locking %s: %w", dir, err)
 	}

@@ -370,7 +370,7 @@ func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	r := mustCreate(t, dir)
 	must(t, r.Begin(&Trace{Index: 1}))
-	if _, err := Create(dir, Meta{}); !errors.Is(err, errLocked) {
+	if _, err := Create(dir, Meta{}); !errors.Is(err, ErrHeld) {
 		t.Errorf("Create beside a living writer: %v", err)
 	}
 	var unfinished *ErrUnfinished

@@ -11,7 +11,8 @@ import (
 	"strconv"
 )
 
-var errLocked = errors.New("another process is writing it")
+// ErrHeld says that a folder has a writer already.
+var ErrHeld = errors.New("another process is writing it")
 
 func segmentName(number int) string { return fmt.Sprintf("%06d.log", number) }
 

@@ -25,6 +25,7 @@ import (
 
 	"fermata/experiment"
 	"fermata/internal/conf"
+	"fermata/recording"
 )
 
 const (
@@ -184,7 +185,7 @@ func (s streams) exit(err error, command string) int {
 		s.say("%s", hint.Hint())
 	}
 	var misuse *experiment.Misuse
-	if errors.As(err, &misuse) {
+	if errors.As(err, &misuse) || errors.Is(err, recording.ErrNone) {
 		return exitUsage
 	}
 	return exitFailed
