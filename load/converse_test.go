@@ -54,7 +54,9 @@ func (s *teller) Answer(_ context.Context, q *serve.Request) (iter.Seq[serve.Eve
 	}
 	return func(yield func(serve.Event) bool) {
 		at := 5 * time.Millisecond
-		_ = yield(serve.Event{Reasoning: "hm ", Tokens: 1})
+		if !yield(serve.Event{Reasoning: "hm ", Tokens: 1}) {
+			return
+		}
 		for _, word := range answerOf(n, q.MaxTokens-1) {
 			if !yield(serve.Event{At: at, Text: word, Tokens: 1}) {
 				return

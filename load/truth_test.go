@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fermata/dialect"
+	"fermata/internal/calm"
 	"fermata/recording"
 	"fermata/schedule"
 	"fermata/serve"
@@ -33,17 +34,19 @@ func TestEveryStampAgainstTheTruth(t *testing.T) {
 	} {
 		for _, streams := range []int{1, 4} {
 			t.Run(c.name, func(t *testing.T) {
-				// A machine that takes the server away between its stamp and its write
-				// makes a true bound look wrong. It does so now and then, not each time.
-				var b bounds
-				for range attempts {
-					b = measureBounds(t, c.model, c.events, c.perEvent, streams, each)
-					b.log(t)
-					if b.outside*100 <= b.n {
-						return
+				calm.TryWithin(t, time.Duration(slack), func(t testing.TB) {
+					// A machine that takes the server away between its stamp and its write
+					// makes a true bound look wrong. It does so now and then, not each time.
+					var b bounds
+					for range attempts {
+						b = measureBounds(t, c.model, c.events, c.perEvent, streams, each)
+						b.log(t)
+						if b.outside*100 <= b.n {
+							return
+						}
 					}
-				}
-				t.Errorf("%d of %d stamps were sent earlier than their bound says, in the last of %d attempts", b.outside, b.n, attempts)
+					t.Errorf("%d of %d stamps were sent earlier than their bound says, in the last of %d attempts", b.outside, b.n, attempts)
+				})
 			})
 		}
 	}

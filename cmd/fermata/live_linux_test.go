@@ -110,12 +110,14 @@ func (p *typist) leaves() (code int) {
 	p.t.Helper()
 	select {
 	case code = <-p.ended:
-	case <-time.After(60 * time.Second):
+	case <-time.After(3 * time.Minute):
 		p.t.Fatalf("it does not end; on the screen: %q", p.seen())
 	}
-	for was := -1; was != len(p.seen()); time.Sleep(100 * time.Millisecond) { // until all is read
-		was = len(p.seen())
+	const last = "(it has left)" // what is written later is read later: then all is read
+	if _, err := p.slave.WriteString(last); err != nil {
+		p.t.Fatal(err)
 	}
+	p.awaits(last)
 	after, err := unix.IoctlGetTermios(int(p.slave.Fd()), unix.TCGETS)
 	if err != nil {
 		p.t.Fatal(err)

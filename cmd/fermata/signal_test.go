@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fermata/internal/calm"
 	"fermata/recording"
 )
 
@@ -109,45 +110,47 @@ func TestCut(t *testing.T) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(caught) })
-	for name, cut := range map[string]func(*process){
-		"interrupt twice": func(p *process) {
+	for name, cut := range map[string]func(testing.TB, *process){
+		"interrupt twice": func(t testing.TB, p *process) {
 			p.signal(os.Interrupt)
 			await(t, "the notice", func() bool { return strings.Contains(p.err.String(), "^C again cuts them") })
 			p.signal(os.Interrupt)
 		},
-		"terminate": func(p *process) { p.signal(syscall.SIGTERM) },
-		"hang up":   func(p *process) { p.signal(syscall.SIGHUP) },
+		"terminate": func(_ testing.TB, p *process) { p.signal(syscall.SIGTERM) },
+		"hang up":   func(_ testing.TB, p *process) { p.signal(syscall.SIGHUP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, server, run := longRun(t, "stalls")
-			begun(t, server, run)
-			from := time.Now()
-			cut(p)
-			if code := p.exit(); code != exitInterrupted {
-				t.Errorf("exit code %d, not 130\n%s", code, &p.err)
-			}
-			if took := time.Since(from); took > 20*time.Second {
-				t.Errorf("it took %v to cut", took)
-			}
-			contains(t, p.out.String(), "Partial: the run was")
-			for by, text := range map[string]string{"terminate": "terminated (SIGTERM)", "hang up": "hung up (SIGHUP)"} {
-				if told := strings.Contains(p.out.String(), text); told != (name == by) || told && strings.Contains(p.out.String(), "^C") {
-					t.Errorf("what ended it is not told:\n%s", &p.out)
+			calm.Try(t, func(t testing.TB) {
+				p, server, run := longRun(t, "stalls")
+				begun(t, server, run)
+				from := time.Now()
+				cut(t, p)
+				if code := p.exit(); code != exitInterrupted {
+					t.Errorf("exit code %d, not 130\n%s", code, &p.err)
 				}
-			}
-			began := 0
-			for _, tr := range intact(t, run) {
-				if tr.Outcome != recording.TruncatedByUs && tr.Outcome != recording.NotSent {
-					t.Errorf("request %d ended as %s", tr.Index, tr.Outcome)
+				if took := time.Since(from); took > 20*time.Second {
+					t.Errorf("it took %v to cut", took)
 				}
-				if tr.Outcome == recording.TruncatedByUs && tr.Len() > 0 {
-					began++
+				contains(t, p.out.String(), "Partial: the run was")
+				for by, text := range map[string]string{"terminate": "terminated (SIGTERM)", "hang up": "hung up (SIGHUP)"} {
+					if told := strings.Contains(p.out.String(), text); told != (name == by) || told && strings.Contains(p.out.String(), "^C") {
+						t.Errorf("what ended it is not told:\n%s", &p.out)
+					}
 				}
-			}
-			if began == 0 {
-				t.Error("no answer that was cut kept its tokens")
-			}
+				began := 0
+				for _, tr := range intact(t, run) {
+					if tr.Outcome != recording.TruncatedByUs && tr.Outcome != recording.NotSent {
+						t.Errorf("request %d ended as %s", tr.Index, tr.Outcome)
+					}
+					if tr.Outcome == recording.TruncatedByUs && tr.Len() > 0 {
+						began++
+					}
+				}
+				if began == 0 {
+					t.Error("no answer that was cut kept its tokens")
+				}
+			})
 		})
 	}
 }
