@@ -176,7 +176,11 @@ func inMeasured(t *recording.Trace) (bool, error) {
 }
 
 func (e *evaluation) traces(src recording.Source, want recording.Columns, tried *chain) iter.Seq[recording.Trace] {
-	return tries(e.scale.traces(src.Traces(want)), tried)
+	return tries(e.scale.traces(src.Traces(want)), tried, func(t *recording.Trace) {
+		if e.tally != nil && !e.answer.second {
+			e.tally.earlier(t)
+		}
+	})
 }
 
 func (e *evaluation) result(samples []recording.Sample) *Result {

@@ -68,6 +68,14 @@ func (y *tally) count(a *answer, measured bool) {
 	}
 }
 
+// earlier takes in a try that another one followed: it was in flight like any
+// other, and counts nowhere else.
+func (y *tally) earlier(t *recording.Trace) {
+	if y.known || t.Phase == recording.Measured || t.Phase == "" {
+		y.flight.see(t)
+	}
+}
+
 // under counts a request that was under way, sent or not, at the middle or the end
 // of the window.
 func (y *tally) under(t *recording.Trace) {

@@ -14,9 +14,10 @@ type chain struct {
 }
 
 // tries passes on the last try of each request, due when its first one was, and
-// tells c of the earlier ones. Tries of one request stand together. Only a failed
-// try can have another one after it, so only those are held back.
-func tries(traces iter.Seq[recording.Trace], c *chain) iter.Seq[recording.Trace] {
+// tells c of the earlier ones, which go to earlier. Tries of one request stand
+// together. Only a failed try can have another one after it, so only those are held
+// back.
+func tries(traces iter.Seq[recording.Trace], c *chain, earlier func(*recording.Trace)) iter.Seq[recording.Trace] {
 	return func(yield func(recording.Trace) bool) {
 		var held recording.Trace
 		var of chain // that held ends
@@ -25,6 +26,7 @@ func tries(traces iter.Seq[recording.Trace], c *chain) iter.Seq[recording.Trace]
 			now := chain{sent: t.Sent}
 			if holds {
 				if t.Index == held.Index && t.Try > held.Try {
+					earlier(&held)
 					now = chain{of.earlier + 1, of.sent}
 					t = moved(t, held.Due)
 				} else {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -32,7 +33,25 @@ func TestThreeTries(t *testing.T) {
 	if l := r.Load; l.Measured != 1 || l.Sent != 1 || l.Retried != 1 || l.EarlierTries != 2 || r.Outcomes["ok"] != 1 {
 		t.Errorf("%+v, %v", r.Load, r.Outcomes)
 	}
+	if l := r.Load; l.InFlightMax != 1 {
+		t.Errorf("%d in flight", l.InFlightMax)
+	}
 	if d := r.Load.Lateness; d == nil || d.N != 1 || int64(*d.Max) != 2e6 {
 		t.Errorf("lateness %+v, want that of the first try, 2 ms", d)
+	}
+}
+
+// Both tries of a request are load: 300 ms and 280 ms of a window of a second.
+func TestTriesInFlight(t *testing.T) {
+	first, second := failedTrace(0, recording.Timeout), steadyTrace(0, 5, 200_000_000, 20_000_000)
+	first.Due, first.Sent, first.End = 0, recording.Some[int64](0), recording.Some[int64](300e6)
+	second.Try, second.Due, second.Sent, second.End = 1, 0, recording.Some[int64](400e6), recording.Some[int64](680e6)
+	for _, scale := range []float64{1, 10} {
+		r := evaluate(t, recording.Slice{first, second}, recording.Meta{
+			TimeScale: scale, WindowStart: recording.Some[int64](0), WindowEnd: recording.Some[int64](1e9),
+		}, Options{})
+		if m := r.Load.InFlightMean; m == nil || math.Abs(*m-0.58) > 1e-9 || r.Load.InFlightMax != 1 {
+			t.Errorf("time scale %g: %v in flight on average, at most %d; want 0.58 and 1", scale, m, r.Load.InFlightMax)
+		}
 	}
 }
