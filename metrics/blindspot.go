@@ -78,9 +78,9 @@ func waitHidden(r *Result) *BlindSpot {
 		map[string]float64{"normalized_latency_p50_ns": normalized, "bound_ns": o.Value, "share_over": o.Share})
 }
 
-// waitsOf is the best that is known of how long requests waited, and until what.
+// waitsOf is how long requests waited, as far as nobody estimated it, and until what.
 func waitsOf(r *Result) (d *Dist, what string) {
-	if d := r.Metrics.SchedulingDelay; d != nil {
+	if d := r.Metrics.SchedulingDelay; d != nil && d.Source == partsServer {
 		return d, "before anything was computed for them"
 	}
 	return r.Metrics.TTFTDue, "for their first token"
