@@ -74,17 +74,6 @@ func PlayFirst(times []int64, deadline, gap int64) (s Score, ok bool) {
 	return Play(times, deadline, gap), len(times) > 0
 }
 
-// PlayFirstStrict is PlayFirst without carrying over what the first token left
-// unused of its time: the second one is due a gap after the first. (deadlines for
-// hosted endpoints: a generous slack would else hide stalls.)
-func PlayFirstStrict(times []int64, deadline, gap int64) (s Score, ok bool) {
-	if len(times) == 0 {
-		return s, false
-	}
-	s, _ = PlayDecode(times, gap)
-	return s.withFirst(times[0]-deadline, gap), true
-}
-
 // withFirst adds a first token that was late by so much, or in time.
 func (s Score) withFirst(late, gap int64) Score {
 	if late <= 0 {
@@ -101,7 +90,8 @@ const (
 	FirstToken = "first_token"
 )
 
-// What becomes of time that the first token left unused.
+// What becomes of time that the first token left unused: handed on, a generous
+// slack hides stalls.
 const (
 	carryAll  = "unlimited" // later tokens have it
 	carryNone = "none"      // it is forfeited

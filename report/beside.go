@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -15,15 +14,6 @@ import (
 // nameLimit is the longest name of a run that stands above columns; a longer one
 // makes letters of all.
 const nameLimit = 10
-
-// SideBySide writes several results as Terminal does: one column a run, the
-// metrics that tell the runs apart before those that do not, with ratios.
-func SideBySide(w io.Writer, results []*metrics.Result, o TerminalOptions) error {
-	if len(results) == 0 {
-		return errNoResults
-	}
-	return drawTerminal(w, beside(results), o)
-}
 
 // beside is the page of several results.
 func beside(rs []*metrics.Result) *page {

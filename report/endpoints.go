@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -190,7 +191,7 @@ func ttftByLength(all recording.Slice, scale float64) []StudyTTFT {
 		for _, gap := range t.DeltaNs[:first+1] {
 			at += gap
 		}
-		octave := int(math.Log2(float64(t.Prompt.Used.V)))
+		octave := bits.Len32(uint32(t.Prompt.Used.V)) - 1
 		by[octave] = append(by[octave], scale*float64(at))
 	}
 	out := []StudyTTFT{}

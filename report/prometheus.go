@@ -16,7 +16,7 @@ import (
 // Prometheus writes results in Prometheus's text exposition format, for a push
 // gateway or a textfile collector: times in seconds, distributions as summaries,
 // one series a run by its label run. Percentiles that too few requests stand behind
-// are left out. docs/prometheus.md has the names.
+// are left out. docs/formats.md has the names.
 func Prometheus(w io.Writer, results []*metrics.Result) error {
 	if len(results) == 0 {
 		return errNoResults

@@ -484,9 +484,6 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s to a full disk: %v", f, err)
 		}
 	}
-	if err := SideBySide(io.Discard, nil, TerminalOptions{}); !errors.Is(err, errNoResults) {
-		t.Errorf("side by side of nothing: %v", err)
-	}
 }
 
 var errFull = errors.New("no space left")

@@ -59,11 +59,6 @@ func (m *Model) Params() int64 {
 	return int64(m.Layers)*(m.attention()+int64(m.Experts)*m.ffn()+router) + embeddings
 }
 
-// Active is the number of weights that one token passes.
-func (m *Model) Active() int64 {
-	return int64(m.Layers)*(m.attention()+int64(m.TopK)*m.ffn()) + int64(m.Vocab)*int64(m.Hidden)
-}
-
 // KVBytes is the size of the keys and values of one token in all layers, with
 // so many bytes an element.
 func (m *Model) KVBytes(element int) int64 {

@@ -95,8 +95,7 @@ func (d Dots) draw(c *canvas) {
 	c.raw(`"/>`)
 }
 
-// A Bar is a rectangle between two values of each axis, with what is said when it
-// is pointed at.
+// A Bar is a rectangle between two values of each axis.
 type Bar struct {
 	Class            string
 	From, To, Y0, Y1 float64
