@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -75,7 +76,7 @@ func TestKill(t *testing.T) {
 // A killed run, and what was found of it.
 type killed struct {
 	at       time.Time // of the kill
-	ended    bool      // before it was killed
+	ended    bool      // before it was killed, or all but
 	problems []string
 
 	whole, incomplete, arrivals, due atomic.Int64
@@ -96,9 +97,14 @@ func kill(t testing.TB, dir, prompts string) *killed {
 	await(t, "tokens", func() bool { return server.tokens(t) > before })
 	time.Sleep(time.Duration(200+rand.IntN(700)) * time.Millisecond)
 	k := &killed{at: time.Now()}
-	p.signal(os.Kill)
-	if code := p.exit(); code != -1 {
-		k.ended = true
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	code := p.exit()
+	// A whole recording, of which only the report was still to come, is no work for
+	// recover.
+	_, err := os.Stat(filepath.Join(dir, "run", "requests.parquet"))
+	if k.ended = code != -1 || err == nil; k.ended {
 		return k
 	}
 	server.stop() // completes the log
