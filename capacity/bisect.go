@@ -45,7 +45,9 @@ func (s *search) bisect(ctx context.Context) error {
 		if err := s.judgeable(); err != nil {
 			return err
 		}
-		t.bracket(float64(step.Misses) <= s.opt.Allowed*float64(step.Requests))
+		if step.Requests > 0 { // one without a judged answer has no verdict
+			t.bracket(float64(step.Misses) <= s.opt.Allowed*float64(step.Requests))
+		}
 		if err := s.alive(ctx); err != nil {
 			return err
 		}

@@ -28,14 +28,15 @@ func (p *partlyJudged) Outcomes() []capacity.Outcome {
 
 // Answers that cannot be judged neither meet the objective nor miss it.
 func TestAnswersThatAreNotJudged(t *testing.T) {
-	for _, method := range []string{"", capacity.Bisect} {
+	for _, o := range []capacity.Options{{}, {Method: capacity.Bisect}, {Method: capacity.Bisect, TrialRequests: 20}} {
+		o.Allowed = .01
 		state := &capacity.State{}
-		r, err := capacity.Search(context.Background(), &partlyJudged{mm1: newMM1(10, 3, 5)}, capacity.Options{Allowed: .01, Method: method}, state)
+		r, err := capacity.Search(context.Background(), &partlyJudged{mm1: newMM1(10, 3, 5)}, o, state)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Ending != capacity.NoneJudged || r.Capacity != nil || !strings.Contains(r.Reason, "first-token deadline") || !warned(r, "not_judged") {
-			t.Errorf("%q, none judged: %s, %s, %+v", method, r.Ending, r.Reason, r.Capacity)
+			t.Errorf("%q in trials of %d, none judged: %s, %s, %+v", o.Method, o.TrialRequests, r.Ending, r.Reason, r.Capacity)
 		}
 	}
 	state := &capacity.State{}

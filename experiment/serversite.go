@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,9 @@ func OpenServer(ctx context.Context, s *spec.Run, o Options) (*ServerSite, error
 			return nil, err
 		}
 	}
+	if err := site.goesOn(); err != nil {
+		return nil, err
+	}
 	all, err := newTargets(s, o)
 	if err != nil {
 		return nil, err
@@ -107,18 +111,52 @@ func resumes(dir string) bool { return dir != "" && exists(filepath.Join(dir, se
 // SearchSeed is the seed of the search in a folder, for one that goes on there; ok is
 // false where there is none.
 func SearchSeed(dir string) (seed uint64, ok bool) {
-	if !resumes(dir) {
+	before := searchedIn(dir)
+	if before == nil {
 		return 0, false
+	}
+	return before.Seed, true
+}
+
+// searchedIn is the run file of the search in a folder; nil where there is none.
+func searchedIn(dir string) *spec.Run {
+	if !resumes(dir) {
+		return nil
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "run.yaml"))
 	if err != nil {
-		return 0, false
+		return nil
 	}
-	s, err := spec.Again("run.yaml", data, nil)
+	before, err := spec.Again("run.yaml", data, nil)
 	if err != nil {
-		return 0, false
+		return nil
 	}
-	return s.Seed, true
+	return before
+}
+
+// goesOn refuses a folder whose search asked another server, or something else: its
+// result would be taken for that of this one.
+func (s *ServerSite) goesOn() error {
+	before := searchedIn(s.options.Out)
+	if before == nil {
+		return nil
+	}
+	was, is := &before.Target, &s.spec.Target
+	what := ""
+	switch {
+	case before.PublicURL() != s.spec.PublicURL():
+		what = "asked " + before.PublicURL()
+	case is.Model != "" && was.Model != is.Model:
+		what = "asked for model " + was.Model
+	case !reflect.DeepEqual(before.Workload, s.spec.Workload):
+		what = "asked other prompts"
+	default:
+		return nil
+	}
+	return &Misuse{Failure{
+		Saw:  fmt.Sprintf("the search in %s %s", s.options.Out, what),
+		Help: "Give another folder with --out, or the URL, model and workload of before.",
+	}}
 }
 
 // Dir is the folder of the site.
