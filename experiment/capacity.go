@@ -312,7 +312,11 @@ func costOfPromise(terms *cost.Terms, r *capacity.Result) *cost.AtCapacity {
 		}
 		return *v
 	}
-	return terms.AtCapacity(cost.Capacity{RPS: c.RPS, Low: known(c.Low), High: known(c.High), TokensPerS: *c.TokensPerS}, known(r.SaturationRPS))
+	of := cost.Capacity{RPS: c.RPS, Low: known(c.Low), High: known(c.High), TokensPerS: *c.TokensPerS}
+	if r.Ending == capacity.NeverMissed {
+		of.Caveats = []string{cost.CaveatLowerBound}
+	}
+	return terms.AtCapacity(of, known(r.SaturationRPS))
 }
 
 func minutesText(minutes float64, clock string) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fermata/capacity"
 	"fermata/cost"
 	"fermata/internal/conf"
 	"fermata/metrics"
@@ -14,6 +15,21 @@ import (
 
 func hasWarning(r *metrics.Result, code string) bool {
 	return slices.ContainsFunc(r.Warnings, func(w metrics.Warning) bool { return w.Code == code })
+}
+
+// What was never missed may hold at any higher rate: its promise costs at most that,
+// and no interval says by how little.
+func TestCostOfALowerBound(t *testing.T) {
+	low, high, tokens := 8.0, 12.5, 2000.0
+	s := steeredSim(t, oneAtATime+`prices: {currency: USD, date: 2026-11-01, source: x, gpu: {count: 1, per_hour: "7.20"}}`+"\n", "ttft<=1s")
+	r := &capacity.Result{Ending: capacity.Found, Capacity: &capacity.Capacity{RPS: 10, Low: &low, High: &high, TokensPerS: &tokens}}
+	if c := costOfPromise(termsOf(s.Run()), r); c == nil || c.PerMillion != "1.00" || c.Low != "0.80" || c.High != "1.25" {
+		t.Errorf("%+v", c)
+	}
+	r.Ending = capacity.NeverMissed
+	if c := costOfPromise(termsOf(s.Run()), r); c == nil || c.PerMillion != "1.00" || c.Low != "" || c.High != "" {
+		t.Errorf("%+v", c)
+	}
 }
 
 // Prompts of 300 tokens and answers of 100 at 1 and 3 a million are 1.50 blended;
@@ -52,8 +68,8 @@ func TestCostIsTold(t *testing.T) {
 	if r := judge(hours); r.Cost == nil || r.Cost.Basis != cost.ByLoop || r.Cost.Low != "" || len(r.Cost.Prices.SHA256) != 64 || !hasWarning(r, "cost_fixed_rate") || !hasWarning(r, "old_prices") {
 		t.Errorf("%+v %+v", r.Cost, r.Warnings)
 	}
-	capacity := conf.Setting{Path: "judge.capacity", Value: file("c.json", `{"schema": "fermata.capacity/1", "objective": "ttft<=1m", "capacity": {"rps": 10, "low": 8, "high": 12.5, "tokens_per_s": 2000}}`)}
-	r := judge(hours, capacity)
+	found := conf.Setting{Path: "judge.capacity", Value: file("c.json", `{"schema": "fermata.capacity/1", "objective": "ttft<=1m", "capacity": {"rps": 10, "low": 8, "high": 12.5, "tokens_per_s": 2000}}`)}
+	r := judge(hours, found)
 	if r.Cost == nil || r.Cost.Basis != cost.ByCapacity || r.Cost.PerMillion != "1.00" || r.Cost.Low != "0.80" || r.Cost.High != "1.25" || r.Cost.PerMillionGood != "1.00" || hasWarning(r, "cost_fixed_rate") {
 		t.Errorf("%+v %+v", r.Cost, r.Warnings)
 	}
