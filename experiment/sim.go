@@ -121,10 +121,11 @@ func (v *virtual) meta(s *spec.Sim, version string) recording.Meta {
 // simulation sums up what the system did.
 func (v *virtual) simulation(s *spec.Sim) *metrics.Simulation {
 	all := v.engine.Usage()
-	m := &metrics.Simulation{System: s.System(), EndNs: v.count.TimeNs, LongestGap: v.longest}
+	m := &metrics.Simulation{System: s.System(), LongestGap: v.longest}
 	var busy, prefill, mixed, room int64
 	held := 0.0
 	for _, u := range all {
+		m.EndNs = max(m.EndNs, u.EndNs)
 		m.Iterations += u.Iterations
 		m.Evictions += u.Evictions
 		m.Recomputed += u.Recomputed

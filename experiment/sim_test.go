@@ -171,6 +171,18 @@ func TestClosedLoopInVirtualTime(t *testing.T) {
 	}
 }
 
+// A server that is never idle once the first request has come is busy from then to
+// the end of its last iteration, in which the run may be over.
+func TestBusyShareOfASimulation(t *testing.T) {
+	done, rows := simulate(t, "cost: {flat: {ttft: 300ms, itl: 10ms}}\nscheduler: {max_num_seqs: 1}\n", map[string]string{
+		"schedule.kind": "constant", "schedule.rate": "10", "schedule.requests": "5", "schedule.warmup": "0", "workload.input": "10", "workload.output": "1",
+	})
+	s := done.Result.Simulation
+	if end := rows[0].Due + s.Iterations*300e6; s.EndNs != end || !same(s.BusyShare, float64(end-rows[0].Due)/float64(end)) {
+		t.Errorf("%d iterations, busy for %g of %d ns from %d on", s.Iterations, s.BusyShare, s.EndNs, rows[0].Due)
+	}
+}
+
 // One server with a queue: Pollaczek and Khinchine's mean wait
 // λ E[S²] / (2 (1 − ρ)), with S = TTFT + (n − 1)·ITL and n uniform.
 func TestQueueInVirtualTime(t *testing.T) {

@@ -5,6 +5,7 @@ package sim
 type Usage struct {
 	Replica    int
 	Iterations int64
+	EndNs      int64 // of the last iteration
 	BusyNs     int64 // in iterations
 	PrefillNs  int64 // in iterations that only prefilled
 	MixedNs    int64 // in iterations that prefilled and decoded
@@ -19,6 +20,7 @@ type Usage struct {
 func (u *Usage) add(it *Iteration) {
 	ns := it.End - it.Start
 	u.Iterations++
+	u.EndNs = it.End
 	u.BusyNs += ns
 	u.Tokens += int64(it.Emitted)
 	if len(it.Chunks) > 0 {

@@ -101,6 +101,7 @@ func readSim(s *Sim, file string, data []byte, sets []conf.Setting) (*Sim, error
 	r.prefer(sets)
 	r.stage(doc)
 	r.reportPrices(doc)
+	reportByModel(doc, r)
 	s.report(doc, r)
 	err := doc.Err()
 	if err != nil {
@@ -245,6 +246,14 @@ func isSim(data []byte) bool {
 	return false
 }
 
+// reportByModel refuses prices by provider and model for what is simulated, which has
+// neither.
+func reportByModel(doc *conf.Doc, r *Run) {
+	if r.Prices.ByModel() {
+		doc.Report("", []conf.Problem{{Path: "prices", Text: "are by provider and model, and a simulated system has neither: give prices with gpu, or with tokens"}})
+	}
+}
+
 // againSim is Again for a simulated run.
 func againSim(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	s := &Sim{}
@@ -254,6 +263,9 @@ func againSim(file string, data []byte, sets []conf.Setting) (*Run, error) {
 	doc.Report("judge.deadlines", r.Judging.Deadlines.Load())
 	doc.Report("", r.Judging.Saturation.load())
 	r.reportPrices(doc)
+	if slices.ContainsFunc(sets, func(one conf.Setting) bool { return one.Path == "prices" }) {
+		reportByModel(doc, r) // of those that were saved a warning tells
+	}
 	r.reportJudging(doc)
 	if err := doc.Err(); err != nil {
 		return nil, err
