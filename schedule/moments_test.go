@@ -122,33 +122,3 @@ func TestConstantIsExact(t *testing.T) {
 		}
 	}
 }
-
-func TestSetRate(t *testing.T) {
-	s := mustNew(t, Options{Kind: Constant, Rate: 10, Requests: 100}, 1)
-	var due []int64
-	for i := range 9 {
-		switch i {
-		case 4:
-			if err := s.SetRate(100); err != nil {
-				t.Fatal(err)
-			}
-		case 6:
-			if err := s.SetRate(2); err != nil {
-				t.Fatal(err)
-			}
-		}
-		a, _ := s.Next(0)
-		due = append(due, a.Due/1_000_000)
-	}
-	if want := []int64{0, 100, 200, 300, 310, 320, 820, 1320, 1820}; !slices.Equal(due, want) {
-		t.Errorf("due at %v ms, want %v", due, want)
-	}
-	for _, rate := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if s.SetRate(rate) == nil {
-			t.Errorf("SetRate(%v) was accepted", rate)
-		}
-	}
-	if mustNew(t, Options{Concurrency: 2}, 1).SetRate(5) == nil {
-		t.Error("a closed loop took a rate")
-	}
-}

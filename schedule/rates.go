@@ -72,7 +72,7 @@ type open struct {
 	gaps  gaps
 	rates rates   // stretches to come
 	rate  float64 // requests a second in the mean; 1 where stretches have rates of their own
-	fixed bool    // which cannot be set
+	fixed bool    // its rates are planned
 
 	unit float64 // sum of the gaps so far
 	due  int64   // of the latest request, ns
@@ -127,14 +127,10 @@ func (o *open) after(unit float64) int64 {
 	return int64(math.Round(t))
 }
 
-// setRate begins what is left of the stretch anew after the latest request.
+// setRate changes the rate from the latest request on, of a loop of one stretch that
+// has no end.
 func (o *open) setRate(rate float64) {
-	left := o.now
-	if left.length < endless {
-		left.length = max(0, later(o.fromDue, left.length)-o.due)
-	}
 	o.fromUnit, o.fromDue, o.rate = o.unit, o.due, rate
-	o.enter(left)
 }
 
 // later is b ns after a, or the latest time that there is.

@@ -233,37 +233,6 @@ func TestBurstsHaveTheirGaps(t *testing.T) {
 	}
 }
 
-// After SetRate the mean is the new one, whether or not in a burst: over T the
-// count has sd √(rate·T·index of dispersion), which doubling the rates raises
-// from 1 + 2·0.09·38²/(5.8·10/9) to 1 + 2·0.09·76²/(11.6·10/9).
-func TestSetRateOfBursts(t *testing.T) {
-	s := mustNew(t, Options{Rate: 2, Burst: &Burst{Rate: 40, Every: 10 * time.Second, For: time.Second}}, 9)
-	var a Arrival
-	for a.Due < 500e9 {
-		a, _ = s.Next(0)
-	}
-	if err := s.SetRate(11.6); err != nil {
-		t.Fatal(err)
-	}
-	from, n := a.Due, 0.0
-	for ; a.Due < from+20_000e9; n++ {
-		a, _ = s.Next(0)
-	}
-	want := 11.6 * 20_000
-	sd := math.Sqrt(want * (1 + 2*0.09*76*76/(11.6*10/9)))
-	if math.Abs(n-want) > z*sd {
-		t.Errorf("%v requests, want %v ± %v", n, want, z*sd)
-	}
-	if mean, _, ok := s.Asked(); !ok || math.Abs(mean-1e9/11.6) > 1 {
-		t.Errorf("asked mean %v, %v", mean, ok)
-	}
-	for _, o := range []Options{{Ramp: &Ramp{1, 2, time.Second}}, {Steps: []Step{{1, time.Second}}}, {Kind: All}} {
-		if mustNew(t, o, 1).SetRate(3) == nil {
-			t.Errorf("%+v took a rate", o)
-		}
-	}
-}
-
 // With a plan nothing is left out: measured requests are those of the plan.
 func TestPlansSetTheMeasuredPhase(t *testing.T) {
 	for _, c := range []struct {

@@ -226,22 +226,6 @@ func (s *Schedule) SessionOf(index int64) string {
 // arrival that there will be, so that nobody need wait for users who think.
 func (s *Schedule) Over(now int64) bool { return s.phases.allGiven(now) }
 
-// SetRate changes the rate, in requests a second, of what Next has not given
-// yet, from the latest due time on. Where there are bursts it is the mean rate:
-// base and burst change in proportion, how long they last stays. Closed loops,
-// all at once, given times, ramps and steps have no rate to set.
-func (s *Schedule) SetRate(rate float64) error {
-	o, ok := s.moments.(*open)
-	if !ok || o.fixed || s.helm != nil {
-		return errors.New("setting the rate: this schedule has none, or has planned rates")
-	}
-	if !(rate >= rateMin && rate <= rateMax) {
-		return fmt.Errorf("setting the rate: %v requests a second is out of bounds", rate)
-	}
-	o.setRate(rate)
-	return nil
-}
-
 // Window is the measured phase [start, end) in ns since time zero. known says
 // that both ends are: at once where times set them, or else once Next has been
 // asked for the request after the last measured one. A closed loop of so many

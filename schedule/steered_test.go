@@ -63,6 +63,17 @@ func TestSteeredGapsAreThoseOfTheSeed(t *testing.T) {
 	}
 }
 
+// Even gaps are those of the rate of each leg, to the nearest ns.
+func TestSteeredConstant(t *testing.T) {
+	s, _ := mustSteer(t, Options{Kind: Constant}, Leg{Requests: 4, Rate: 10}, Leg{Requests: 2, Rate: 100}, Leg{Requests: 3, Rate: 2})
+	want := []int64{0, 100, 200, 300, 310, 320, 820, 1320, 1820}
+	for i, a := range steered(t, s, len(want)) {
+		if a.Due != want[i]*1_000_000 {
+			t.Errorf("request %d is due at %d ns, want %d ms", i, a.Due, want[i])
+		}
+	}
+}
+
 // After a pause the first gap counts from where it goes on, and is the one that
 // would have come without.
 func TestSteeredPause(t *testing.T) {
