@@ -10,7 +10,7 @@ import (
 )
 
 // Schema is that of Result.
-const Schema = "fermata.capacity/1"
+const Schema = cost.CapacitySchema
 
 // A Result is what a search found, and how far it can be relied on.
 type Result struct {

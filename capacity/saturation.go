@@ -56,22 +56,10 @@ func (b *Burst) Saturation() (rps float64, sure bool) {
 
 // ReadSaturation is the saturation_rps of a Result as `fermata capacity -o json`
 // wrote it, and the codes of doubts that its search left about that rate: rough,
-// client_bound, unsteady, outside, saturation_guessed. The error says what is wrong with the document, as "has …" or "is …".
+// client_bound, unsteady, outside, saturation_guessed. The error says what is wrong
+// with the document, as "has …" or "is …".
 func ReadSaturation(document []byte) (rps float64, doubts []string, err error) {
-	var one struct {
-		Schema        string   `json:"schema"`
-		SaturationRPS *float64 `json:"saturation_rps"`
-		Rough         bool     `json:"rough"`
-		ClientBound   bool     `json:"client_bound"`
-		Held          *struct {
-			Drift *struct {
-				Unsteady bool `json:"unsteady"`
-			} `json:"drift"`
-		} `json:"held"`
-		Warnings []struct {
-			Code string `json:"code"`
-		} `json:"warnings"`
-	}
+	var one Result
 	var several []json.RawMessage
 	if err := json.Unmarshal(document, &several); err == nil {
 		return 0, nil, fmt.Errorf("is no capacity result: it holds %d of them; give a file of one, or the rate that it says (saturation_rps)", len(several))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"fermata/capacity"
 	"fermata/internal/conf"
@@ -50,10 +51,11 @@ func RejudgeCapacity(dir string, sets []conf.Setting) ([]*capacity.Result, error
 func foundIn(dir string) (*capacity.Result, *capacity.State, error) {
 	data, err := os.ReadFile(filepath.Join(dir, capacityFile))
 	var old capacity.Result
+	if err == nil && strings.HasPrefix(strings.TrimSpace(string(data)), "[") {
+		return nil, nil, &Failure{Saw: dir + " holds several searches, and one at a time is judged again", Help: "Judge the run at the rate that one held: `fermata report` with the numbered folder in it and --slo."}
+	}
 	if err == nil {
-		if err = json.Unmarshal(data, &old); err != nil {
-			err = fmt.Errorf("it has several searches: name one of the folders in it")
-		}
+		err = json.Unmarshal(data, &old)
 	}
 	if err != nil {
 		return nil, nil, &Failure{Saw: fmt.Sprintf("%s is not the folder of one search of a server: %s", dir, err), Help: "Give the folder that `fermata capacity URL --out DIR` wrote."}

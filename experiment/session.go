@@ -130,6 +130,29 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 		return load.End{}, err
 	}
 	keepPrices(s)
+	budget, err := budgetOf(s, all, whom)
+	if err != nil {
+		return load.End{}, err
+	}
+	budget.Before = r.spent
+	judge, err := s.Judge()
+	if err != nil {
+		return load.End{}, err
+	}
+	var glance *metrics.Glance
+	if o.Glance != nil {
+		if glance, err = metrics.NewGlance(judge, scale); err != nil {
+			return load.End{}, err
+		}
+	}
+	var enough *metrics.Watch
+	if len(judge.Aims) > 0 {
+		if enough, err = metrics.NewWatch(judge.Aims, judge); err != nil {
+			return load.End{}, err
+		}
+	}
+	plan := planOf(arrivals, s.Schedule.Duration)
+	plan.MaxCost, plan.Currency = s.Load.MaxCost, s.Prices.Currency
 	meta := recording.Meta{Tool: "fermata " + o.Version, TimeScale: scale, Labels: labelsOf(s, all)}
 	if meta.RunYAML, err = writeRunFile(dir, s); err != nil {
 		return load.End{}, err
@@ -138,13 +161,6 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 	if err != nil {
 		return load.End{}, err
 	}
-	plan := planOf(arrivals, s.Schedule.Duration)
-	plan.MaxCost, plan.Currency = s.Load.MaxCost, s.Prices.Currency
-	budget, err := budgetOf(s, all, whom)
-	if err != nil {
-		return load.End{}, err
-	}
-	budget.Before = r.spent
 	job := load.Job{
 		Budget:  budget,
 		Options: s.Load, Schedule: arrivals, Record: rec, Targets: whom, Route: route,
@@ -166,22 +182,12 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 	if r.right != nil {
 		job.Check = r.right.Answer
 	}
-	judge, err := s.Judge()
-	if err != nil {
-		return load.End{}, err
-	}
-	if o.Glance != nil {
-		glance, err := metrics.NewGlance(judge, scale)
-		if err != nil {
-			return load.End{}, err
-		}
+	if glance != nil {
 		job.Witness = &onlooker{next: job.Witness, glance: glance}
 		o.Glance(glance)
 	}
-	if len(judge.Aims) > 0 {
-		if job.Enough, err = metrics.NewWatch(judge.Aims, judge); err != nil {
-			return load.End{}, err
-		}
+	if enough != nil { // a nil one in the interface would be one
+		job.Enough = enough
 	}
 	if o.Live != nil {
 		job.Live = func(l load.Live) {
