@@ -149,8 +149,8 @@ func TestServerThatNeverFails(t *testing.T) {
 			t.Errorf("%+v of a server that takes 200/s at most", c)
 		}
 		rows := checkKept(t, dir, r)
-		if n := len(rows) + r.Probe.Asked; int64(n) != r.Requests {
-			t.Errorf("%d rows and %d of the burst, %d told", len(rows), r.Probe.Asked, r.Requests)
+		if n := len(rows) + burstsOf(r); int64(n) != r.Requests {
+			t.Errorf("%d rows and %d of bursts, %d told", len(rows), burstsOf(r), r.Requests)
 		}
 	})
 }
@@ -225,6 +225,10 @@ func TestServerThatLimitsItsRate(t *testing.T) {
 	})
 }
 
+// burstsOf is how many the bursts of a search asked for: each is twice the one before,
+// and a machine that stands still wants another.
+func burstsOf(r *capacity.Result) int { return 2*r.Probe.Asked - r.Budget.Probe }
+
 // Who interrupts a search keeps what there is; the same again goes on from there, and
 // in the end as many requests were asked as told.
 func TestServerSearchGoesOn(t *testing.T) {
@@ -260,7 +264,9 @@ func TestServerSearchGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Ending != capacity.Found || r.Capacity == nil || r.Capacity.Low == nil || r.Held.Requests != r.Budget.Fixed || len(r.Search) != 9 {
+		// Nine blocks, and nine more wherever no block of nine met the objective, as on a
+		// machine that has no time for it.
+		if n := len(r.Search); r.Ending != capacity.Found || r.Capacity == nil || r.Capacity.Low == nil || r.Held.Requests != r.Budget.Fixed || n == 0 || n%9 != 0 {
 			t.Errorf("%s: %+v, held %+v, %d blocks", r.Ending, r.Capacity, r.Held, len(r.Search))
 		}
 		later := checkKept(t, dir, r)
@@ -269,8 +275,8 @@ func TestServerSearchGoesOn(t *testing.T) {
 			t.Errorf("%d rows of the first sitting, %d before", len(before), rows)
 		}
 		// Those that the stop overtook on their way to the transport, 50 ms ahead, are no rows.
-		if n := int64(len(before) + len(later) + r.Probe.Asked); n > r.Requests || n < r.Requests-60 {
-			t.Errorf("%d rows and the burst, %d told", n, r.Requests)
+		if n := int64(len(before) + len(later) + burstsOf(r)); n > r.Requests || n < r.Requests-60 {
+			t.Errorf("%d rows and the bursts, %d told", n, r.Requests)
 		}
 		rejudged(t, dir, later, r)
 		// Another search is none of this folder's, and would overwrite what it found.
@@ -391,11 +397,11 @@ func TestServerSearchCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range len(rows) + r.Probe.Asked {
+		for range len(rows) + burstsOf(r) {
 			sum = sum.Plus(rate.Of(16, 1))
 		}
-		if most, _ := cost.ParseAmount("10"); sum.Cmp(most) > 0 || len(rows) < 300 {
-			t.Errorf("%d rows and the burst cost %s", len(rows), sum)
+		if most, _ := cost.ParseAmount("10"); sum.Cmp(most) > 0 || len(rows) < 450-burstsOf(r) {
+			t.Errorf("%d rows and %d of bursts cost %s", len(rows), burstsOf(r), sum)
 		}
 		// A burst alone that could cost more is not begun.
 		settings["load.max_cost"] = "1"
