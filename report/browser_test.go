@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -381,6 +382,63 @@ func TestBrowserFollowsBlindSpots(t *testing.T) {
 		if to != "#cdf-silence" || !eval[bool](t, b, fmt.Sprintf(`document.querySelector(%q) !== null`, to)) {
 			t.Errorf("the picture is %s", to)
 		}
+	}
+}
+
+// On paper, whatever the reader's choice of light or dark: white, every picture and
+// every table of figures there, the data of all but the longest too, and nothing that
+// the sheet cuts off.
+func TestBrowserPrints(t *testing.T) {
+	b := startBrowser(t, 718, 1000) // A4 with margins of 1 cm
+	pages := []documentCase{{name: "runs", write: func(w io.Writer) error { return HTML(w, browserRuns(t), nil) }}}
+	for _, d := range documents(t) {
+		if d.name == "sweep" || d.name == "capacities" || d.name == "study" {
+			pages = append(pages, d)
+		}
+	}
+	for _, d := range pages {
+		t.Run(d.name, func(t *testing.T) {
+			b.load(t, textOf(t, d.write))
+			media := emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+				t.Fatal(err)
+			}
+			b.wellDrawn(t, 718, d.ids...)
+			if paper := eval[[]string](t, b, `[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color, getComputedStyle(document.documentElement).getPropertyValue("--s0").trim()]`); !slices.Equal(paper, []string{"rgb(255, 255, 255)", "rgb(0, 0, 0)", "#0072b2"}) {
+				t.Errorf("paper, ink and the first colour are %s", paper)
+			}
+			const unseen = `[...document.querySelectorAll("%s")].filter(e => !e.checkVisibility({contentVisibilityAuto: true, opacityProperty: true, visibilityProperty: true}) || e.getBoundingClientRect().height < 8).map(e => (e.closest("[id]") || e).id)`
+			for _, what := range []string{"svg.plot.wide", ".chart:not(.whole) svg.plot", "table.figures", ".data:not(.long) table", "dl:not(.small) > dt", ".not-printed"} {
+				if n := eval[[]string](t, b, fmt.Sprintf(unseen, what)); len(n) > 0 {
+					t.Errorf("%s of %v are not on the paper", what, n)
+				}
+			}
+			if n := eval[int](t, b, `[...document.querySelectorAll("details.long, .tip, .skip")].filter(e => e.checkVisibility()).length`); n > 0 {
+				t.Errorf("%d things are on the paper that are of no use there", n)
+			}
+			over := eval[[]string](t, b, `[...document.querySelectorAll("body *")].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && (r.right > innerWidth + 1 || r.left < -1); }).map(e => e.tagName + " in " + (e.closest("[id]") || e).id + ": " + e.textContent.slice(0, 30)).slice(0, 8)`)
+			if len(over) > 0 {
+				t.Errorf("beyond the sheet: %q", over)
+			}
+			hidden := eval[int](t, b, `[...document.querySelectorAll("main *")].filter(e => e.scrollHeight > e.clientHeight + 1 && getComputedStyle(e).overflowY !== "visible" && e.clientHeight > 0).length`)
+			if hidden > 0 {
+				t.Errorf("%d boxes hide a part of what is in them", hidden)
+			}
+			b.shoot(t, d.name+"-print")
+			pdf, err := chromedp.Call(b.ctx, cdppage.PrintToPDF, cdppage.PrintToPDFParams{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(pdf.Data) < 10_000 {
+				t.Errorf("a PDF of %d bytes", len(pdf.Data))
+			}
+			if n := eval[int](t, b, `document.querySelectorAll("details[open]").length`); n > 0 {
+				t.Errorf("after printing %d tables stay open", n)
+			}
+			if said := b.complaints(); len(said) > 0 {
+				t.Errorf("the browser says %q", said)
+			}
+		})
 	}
 }
 

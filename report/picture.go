@@ -84,6 +84,12 @@ func (p *picture) Rows() string {
 	return fmt.Sprintf("%d rows", len(p.rows))
 }
 
+// longestPrinted is how many rows of data are printed; more fill pages that nobody reads.
+const longestPrinted = 60
+
+// Long says that the data are too many to be printed.
+func (p *picture) Long() bool { return len(p.rows) > longestPrinted }
+
 // File is the name of the table as a CSV file.
 func (p *picture) File() string { return "fermata-" + p.ID + ".csv" }
 

@@ -76,7 +76,7 @@ func (s *Study) rateLanes() *picture {
 	p := &picture{
 		ID: "rates", Title: "Three rates of each system", Wide: true,
 		Lead:    "Tokens a second that a reader may count on: by the median TPOT, by the 99th percentile of gaps, and by fluidity.",
-		columns: []string{"system", "rate", "tokens a second", "lowest", "highest", "runs"},
+		columns: []string{"system", "rate", "tokens a second", "lowest", "highest", "runs", "status"},
 		Legend:  rateLegend(),
 	}
 	var all []lane
@@ -127,7 +127,10 @@ func (p *StudyPoint) words() string {
 
 // lane is a statistic of a point; without its interval where there is one run.
 func (v *StudyValue) lane(lead, point, column string) lane {
-	l := lane{value: v.Median, text: lead + v.text(), cells: []string{point, column, "", "", "", fmt.Sprint(len(v.Runs))}}
+	l := lane{value: v.Median, text: lead + v.cell().Text(), cells: []string{point, column, "", "", "", fmt.Sprint(len(v.Runs)), ""}}
+	if v.unstated() {
+		l.cells[6] = statusInsufficient
+	}
 	if v.Median != nil {
 		l.cells[2] = dataText(v.Unit, *v.Median)
 	}
@@ -151,7 +154,7 @@ func (s *Study) statistic(i int) *picture {
 	name := s.statistics()[i].Name
 	p := &picture{
 		ID: "statistic-" + fmt.Sprint(i), Title: term.Plain(name),
-		columns: []string{"system", "statistic", "value", "lowest", "highest", "runs"},
+		columns: []string{"system", "statistic", "value", "lowest", "highest", "runs", "status"},
 	}
 	unit := ""
 	var all []lane
@@ -166,6 +169,9 @@ func (s *Study) statistic(i int) *picture {
 	}
 	if several {
 		p.Lead = overSeeds
+	}
+	if slices.ContainsFunc(s.Points, func(p StudyPoint) bool { return p.Statistics[i].unstated() }) {
+		p.Notes = append(p.Notes, noteFew)
 	}
 	axis := chart.Axis{Label: unit, Format: numberTick}
 	switch unit {

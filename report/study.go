@@ -55,12 +55,16 @@ type StudyValue struct {
 	Low    *float64   `json:"low,omitempty"`
 	High   *float64   `json:"high,omitempty"`
 	Runs   []StudyRun `json:"runs"`
+
+	takes, had int64 // requests, where some run has too few to state it
 }
 
 // A StudyRun is a statistic of one run.
 type StudyRun struct {
 	Seed  uint64   `json:"seed"`
 	Value *float64 `json:"value,omitempty"`
+
+	Status string `json:"status,omitempty"` // insufficient where it cannot be stated
 }
 
 // A Claim is something that the study was to show.
@@ -98,6 +102,9 @@ func (s *Study) Add(name string, settings []Setting, statistics []Statistic, res
 			if r.Run.Seed != nil {
 				run.Seed = *r.Run.Seed
 			}
+			if x != nil {
+				run.Status = v.few(&statistics[i], r)
+			}
 			v.Runs = append(v.Runs, run)
 			if x != nil {
 				v.Unit = unit
@@ -112,6 +119,61 @@ func (s *Study) Add(name string, settings []Setting, statistics []Statistic, res
 		p.Statistics = append(p.Statistics, v)
 	}
 	s.Points = append(s.Points, p)
+}
+
+// few is the status of a statistic of r, with what it would take where r has too few
+// requests for it.
+func (v *StudyValue) few(s *Statistic, r *metrics.Result) string {
+	if s.Insufficient(r) {
+		d := s.rests(&r.Metrics)
+		v.takes, v.had = max(v.takes, needed(d, at(d, s.p))), max(v.had, d.NRequests)
+		return statusInsufficient
+	}
+	for i := range r.FluidRate {
+		if f := &r.FluidRate[i]; s.Name == "rates.fluid" && f.Variant == metrics.Decode && f.Status == statusInsufficient {
+			return statusInsufficient
+		}
+	}
+	return ""
+}
+
+// unstated says that the statistic cannot be stated of some run.
+func (v *StudyValue) unstated() bool {
+	return slices.ContainsFunc(v.Runs, func(r StudyRun) bool { return r.Status == statusInsufficient })
+}
+
+// cell is the statistic as reports show it: faint and marked where it is of too few
+// requests to be stated.
+func (v *StudyValue) cell() cell {
+	c := text(v.text())
+	if v.unstated() {
+		c.mark, c.tone = marks[statusInsufficient], term.Faint
+	}
+	return c
+}
+
+// fewNotes say what the statistics that cannot be stated would take.
+func (s *Study) fewNotes() []string {
+	var takes []string
+	had, few := int64(0), false
+	for i, one := range s.statistics() {
+		most := int64(0)
+		for k := range s.Points {
+			v := &s.Points[k].Statistics[i]
+			few = few || v.unstated()
+			most, had = max(most, v.takes), max(had, v.had)
+		}
+		if most > 0 {
+			takes = append(takes, fmt.Sprintf("%s about %s", one.Name, term.Count(most)))
+		}
+	}
+	switch {
+	case !few:
+		return nil
+	case len(takes) == 0:
+		return []string{noteFew}
+	}
+	return []string{fmt.Sprintf("%s, or no steady state; it takes %s (had %s)", noteFew, listed(takes), term.Count(had))}
 }
 
 // middle is the median of sorted values: of an even number, the mean of the two.
@@ -165,6 +227,7 @@ var studyKeys = map[string]string{
 	"StudyValue.low":      "The lowest of them.",
 	"StudyValue.high":     "The highest of them.",
 	"StudyValue.runs":     "One a seed, in their order.",
+	"StudyRun.status":     "insufficient where the run has too few requests, or no steady state, to state it, as in result.json. Absent else.",
 	"StudyRun.value":      "Absent where the run does not have it.",
 	"Claim.paper":         "What was published.",
 	"Claim.ours":          "The same here, in words.",
@@ -298,11 +361,11 @@ func (s *Study) table() block {
 	for i, v := range s.Points[0].Statistics {
 		row := []cell{text(v.Name)}
 		for _, p := range s.Points {
-			row = append(row, text(p.Statistics[i].text()))
+			row = append(row, p.Statistics[i].cell())
 		}
 		t.rows = append(t.rows, row)
 	}
-	b := block{title: "Statistics", table: t}
+	b := block{title: "Statistics", table: t, notes: s.fewNotes()}
 	if seeds > 1 {
 		b.notes = append(b.notes, fmt.Sprintf("medians over %d seeds, with the lowest and the highest", seeds))
 	}

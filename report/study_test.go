@@ -86,3 +86,43 @@ func TestStatisticsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// A percentile of too few requests is shown, greyed and marked, with what it would
+// take, in every format; its JSON says so by its status.
+func TestStudyMarksWhatIsNotStated(t *testing.T) {
+	one, err := ParseStatistic("tbt.p99")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStudy("test", "few")
+	for _, status := range []string{statusInsufficient, "ok"} {
+		d := metrics.Dist{Unit: "ns", NRequests: 60, Quantiles: []metrics.Quantile{{P: .99, Value: 1e9, NEff: 60, Status: status}}}
+		s.Add(status, nil, []Statistic{one}, []*metrics.Result{{Metrics: metrics.Metrics{TBT: &d}}})
+	}
+	if a, b := s.Points[0].Statistics[0].Runs[0].Status, s.Points[1].Statistics[0].Runs[0].Status; a != statusInsufficient || b != "" {
+		t.Errorf("status %q and %q", a, b)
+	}
+	// Five requests beyond a p99 are 500.
+	const note = "too few requests to state it, or no steady state; it takes tbt.p99 about 500 (had 60)"
+	for format, wants := range map[string][]string{
+		"terminal": {"1.00 s*", "* " + note},
+		"markdown": {note},
+	} {
+		var b bytes.Buffer
+		if err := WriteStudy(format, &b, s, TerminalOptions{Width: 160}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(b.String(), want) || strings.Count(b.String(), "1.00 s") != 2 {
+				t.Errorf("%s: no %q in\n%s", format, want, &b)
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := StudyHTML(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), `faint">1.00 s*</td>`) || !strings.Contains(b.String(), note) {
+		t.Error("the page does not mark it")
+	}
+}

@@ -27,36 +27,43 @@ func newCapacity(s streams) *cobra.Command {
 		Use:   "capacity URL|SPEC",
 		Short: "The highest rate at which an objective holds, with its interval",
 		Long: `Capacity finds the highest rate at which an objective (--slo) holds in steady
-state. It asks for many requests at once, which shows the saturation, then steers
-the rate of one continuous run by the requests that miss, and holds the rate that
-it found for an interval. How many requests that takes is fixed and told before it
-begins. Each of several objectives is searched for by itself, and a table sets
-them side by side: they often disagree. docs/capacity.md has the formulas.
+state. It asks for many requests at once, which shows the saturation, then
+steers the rate of one continuous run by the requests that miss, and holds the
+rate that it found for an interval. How many requests that takes is fixed and
+told before it begins. Each of several objectives is searched for by itself, and
+a table sets them side by side: they often disagree. docs/capacity.md has the
+formulas.
 
---rejudge says what the recording of a search tells of another objective, near the
-rate that it held.
+--rejudge says what the recording of a search tells of another objective, near
+the rate that it held.
 
-A server (a URL, or a run file) is asked in one run that is recorded, after a burst
-that is not. Its folder (--out) holds what fermata report takes: the run at the rate
-found is the measured phase, everything before it warm-up. ^C keeps all that; the same
-command with the same --out goes on. --max-cost stops a search before it costs more.
-A simulator's spec (see sim) is searched in virtual time. Of any schedule only the
-scatter of the gaps matters: the rate is what is sought.
+A server (a URL, or a run file) is asked in one run that is recorded, after a
+burst that is not. Its folder (--out) holds what fermata report takes: the run
+at the rate found is the measured phase, everything before it warm-up. ^C keeps
+all that; the same command with the same --out goes on. --max-cost stops a
+search before it costs more. A simulator's spec (see sim) is searched in virtual
+time. Of any schedule only the scatter of the gaps matters: the rate is what is
+sought.
 
 A precision over 10% takes far fewer requests, and its result is marked rough.
---method bisect is the search of other tools: a trial of fixed length a rate, which
-decides for good. What it finds is too high near saturation.
+--method bisect is the search of other tools: a trial of fixed length a rate,
+which decides for good. What it finds is too high near saturation.
 
 Exit codes: 0 found; 1 the tool failed; 2 wrong usage; 3 the objective does not
-hold at any rate, or nothing was answered; 4 the search ended without a capacity, or
-this machine was the bottleneck; 130 interrupted.`,
-		Example: `  fermata capacity http://127.0.0.1:8000 --slo "ttft<=2s and tbt.p99<=100ms @p90" --precision 10%
-  fermata capacity https://api.example.com/v1 --model m --api-key-env KEY --slo "ttft<=2s @p90" \
+hold at any rate, or nothing was answered; 4 the search ended without a
+capacity, or this machine was the bottleneck; 130 interrupted.`,
+		Example: `  fermata capacity http://127.0.0.1:8000 \
+      --slo "ttft<=2s and tbt.p99<=100ms @p90" --precision 10%
+  fermata capacity https://api.example.com/v1 --model m --api-key-env KEY \
+      --slo "ttft<=2s @p90" \
       --precision 25% --prices prices.yaml --max-cost 5
   fermata capacity --rejudge runs/…-capacity --slo "ttft<=1s @p90"
-  fermata capacity examples/systems/llama3-8b-1xh100-stall-free.yaml --slo "ttft<=2s @p99"
-  fermata capacity system.yaml --slo "fluidity.decode>=0.9 gap=25ms" --slo "tbt.p99<=50ms" --slo "tpot<=30ms"
-  fermata capacity system.yaml --slo "ttft<=1s and tpot<=25ms @90%" --precision 10% --seeds 3 -o json
+  fermata capacity examples/systems/llama3-8b-1xh100-stall-free.yaml \
+      --slo "ttft<=2s @p99"
+  fermata capacity system.yaml --slo "fluidity.decode>=0.9 gap=25ms" \
+      --slo "tbt.p99<=50ms" --slo "tpot<=30ms"
+  fermata capacity system.yaml --slo "ttft<=1s and tpot<=25ms @90%" \
+      --precision 10% --seeds 3 -o json
   fermata capacity system.yaml --slo "ttft<=2s" --method bisect --trial 1000`,
 		Args: takes(0, 1, "one URL, run file or simulator's spec"),
 	}

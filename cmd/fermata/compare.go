@@ -15,8 +15,8 @@ func newCompare(s streams) *cobra.Command {
 		Use:   "compare A B [C…]",
 		Short: "What differs between runs, and how sure that is",
 		Long: `Compare says what differs between systems that were offered the same load. The
-others are compared with the first. Each is a run's folder or requests.parquet, a
-folder of repeats, or several of either with commas between them; one argument
+others are compared with the first. Each is a run's folder or requests.parquet,
+a folder of repeats, or several of either with commas between them; one argument
 alone is a folder of such folders, as a run against another server makes it.
 
 Runs with the same seed and load are pairs, and their requests are matched by
@@ -27,8 +27,8 @@ resolved. All that is asked is one family (Holm). docs/compare.md has the rules.
 Runs that cannot be compared are refused with the reason: other workloads or
 rates, runs in which this machine was the bottleneck, a run with itself.
 
-Exit codes: 0 compared; 1 the tool failed; 2 wrong usage; 3 with --fail-on worse,
-a further system is worse in something; 4 refused.`,
+Exit codes: 0 compared; 1 the tool failed; 2 wrong usage; 3 with --fail-on
+worse, a further system is worse in something; 4 refused.`,
 		Example: `  fermata compare runs/before runs/after
   fermata compare runs/ab
   fermata compare runs/ab/a runs/ab/b --fail-on worse

@@ -15,13 +15,13 @@ func newDemo(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Two servers, one load: what the averages hide",
-		Long: `Demo offers one trace to two simulated servers on 127.0.0.1, ten times as fast as
-the clock: Yi-34B on two H100 under two schedulers. Their medians of TBT and of
-normalized latency agree, and by p95 of TBT prefill-first even looks better; it
-lets its readers wait for nine seconds in the middle of an answer, stall-free
-never for a fifth of a second. The report names the blind spots: which
-metric hides what another shows; the page beside the recordings draws them. It
-takes half a minute.`,
+		Long: `Demo offers one trace to two simulated servers on 127.0.0.1, ten times as fast
+as the clock: Yi-34B on two H100 under two schedulers. Their medians of TBT and
+of normalized latency agree, and by p95 of TBT prefill-first even looks better;
+it lets its readers wait for nine seconds in the middle of an answer, stall-free
+never for a fifth of a second. The report names the blind spots: which metric
+hides what another shows; the page beside the recordings draws them. It takes
+half a minute.`,
 		Args: takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the two recordings (default runs/TIME-demo)")

@@ -89,6 +89,8 @@ Measure one:
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	// Flags are folded to what fits an old terminal; the texts of commands are written so.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetVersionTemplate("fermata {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newDemo(s), newRun(s), newServe(s), newSim(s), newStudy(s), newReport(s), newCompare(s), newCapacity(s), newProfile(s), newRecover(s), newWorkload(s), newSelftest(s), newPlan(s), newSweep(s), newTune(s))

@@ -34,27 +34,31 @@ func newProfile(s streams) *cobra.Command {
 		Use:   "profile URL",
 		Short: "The prefill curve of a server, and first-token deadlines from it",
 		Long: `Profile measures how long a server without load takes to its first token, by the
-length of the prompt. Requests go out one at a time, their prompts share no beginning,
-their answers have one token.
+length of the prompt. Requests go out one at a time, their prompts share no
+beginning, their answers have one token.
 
---plan isolated is for a server that nobody else uses: seven lengths in random order,
-ten rounds or more after one that is thrown away, until the band around the curve is
-within 5 %. --plan hosted is for an endpoint that others use too: short canaries at
-random times over hours or days, a long prompt at once where the canary was fast, and a
-fit that tells the queue from the curve. It says first how many tokens and, with
---prices, how much money that takes, ends before --max-cost is passed, and keeps every
-probe in its folder: the same command with --out goes on where a killed one ended.
+--plan isolated is for a server that nobody else uses: seven lengths in random
+order, ten rounds or more after one that is thrown away, until the band around
+the curve is within 5 %. --plan hosted is for an endpoint that others use too:
+short canaries at random times over hours or days, a long prompt at once where
+the canary was fast, and a fit that tells the queue from the curve. It says
+first how many tokens and, with --prices, how much money that takes, ends before
+--max-cost is passed, and keeps every probe in its folder: the same command with
+--out goes on where a killed one ended.
 
-It writes deadlines.yaml, the FILE that run and report take, beside what is known of
-all probes. Slack above the curve comes from what is declared: --lengths is the
-workload and --utilisation the load at which waiting is still acceptable, --class the
-user, whose patience caps it (interactive 1 s, medium 3 s, low 10 s).
+It writes deadlines.yaml, the FILE that run and report take, beside what is
+known of all probes. Slack above the curve comes from what is declared:
+--lengths is the workload and --utilisation the load at which waiting is still
+acceptable, --class the user, whose patience caps it (interactive 1 s, medium 3
+s, low 10 s).
 
-Exit codes: 0 fine; 1 nothing was measured; 2 wrong usage; 4 the curve is flagged, or
-its band did not get as narrow as asked; 130 interrupted.`,
+Exit codes: 0 fine; 1 nothing was measured; 2 wrong usage; 4 the curve is
+flagged, or its band did not get as narrow as asked; 130 interrupted.`,
 		Example: `  fermata profile http://127.0.0.1:8000 --lengths lmsys --class interactive
-  fermata profile https://api.example.com/v1 --model m --api-key-env KEY --plan hosted --over 24h --prices prices.yaml --max-cost 1.00
-  fermata run http://127.0.0.1:8000 --rate 4 --requests 1000 --deadlines runs/…/deadlines.yaml`,
+  fermata profile https://api.example.com/v1 --model m --api-key-env KEY \
+      --plan hosted --over 24h --prices prices.yaml --max-cost 1.00
+  fermata run http://127.0.0.1:8000 --rate 4 --requests 1000 \
+      --deadlines runs/…/deadlines.yaml`,
 		Args: takes(1, 1, "one URL"),
 	}
 	flags := addSpecFlags(c, func(f spec.Flag) bool { return slices.Contains(profiled, f.Name) })
@@ -161,12 +165,14 @@ func newReference(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reference FILE FILE…",
 		Short: "One deadlines file to rank several endpoints of a model by",
-		Long: `Reference makes one deadlines file of several, one of each endpoint of a model: at each
-length the least of their curves, over the lengths that all of them are valid for, and
-one slack for all. Judged by its own curve an endpoint is forgiven for being slow, which
-tells queueing apart but ranks nobody; judged by the reference they can be ranked.
-Files whose curve is flagged are left out. It is printed on standard output.`,
-		Example: `  fermata profile reference a/deadlines.yaml b/deadlines.yaml --lengths lmsys --class interactive > reference.yaml
+		Long: `Reference makes one deadlines file of several, one of each endpoint of a model:
+at each length the least of their curves, over the lengths that all of them are
+valid for, and one slack for all. Judged by its own curve an endpoint is
+forgiven for being slow, which tells queueing apart but ranks nobody; judged by
+the reference they can be ranked. Files whose curve is flagged are left out. It
+is printed on standard output.`,
+		Example: `  fermata profile reference a/deadlines.yaml b/deadlines.yaml --lengths lmsys \
+      --class interactive > reference.yaml
   fermata report runs/… --deadlines reference.yaml`,
 		Args: takes(2, -1, "two deadlines files or more"),
 	}

@@ -19,17 +19,17 @@ func newReport(s streams) *cobra.Command {
 	why := int64(-1)
 	c := &cobra.Command{
 		Use:   "report RUN…",
-		Short: "Tables, a page with pictures, Markdown, CSV, JSON, JUnit or Prometheus from recordings",
+		Short: "Tables, a page with pictures and other formats from recordings",
 		Long: `Report judges recordings again, as they were judged when they were made or under
-other objectives, deadlines, paces and target gaps. Several runs are shown side by
-side. RUN is a run's folder, or a requests.parquet.
+other objectives, deadlines, paces and target gaps. Several runs are shown side
+by side. RUN is a run's folder, or a requests.parquet.
 
-With -o junit each objective is a test case of a CI system: missed is a failure, open
-an error. With -o prometheus the figures are in its text format. docs/formats.md has
-both.
+With -o junit each objective is a test case of a CI system: missed is a failure,
+open an error. With -o prometheus the figures are in its text format.
+docs/formats.md has both.
 
---html writes a page with pictures beside that: one file that needs no network and
-opens in any browser. docs/report.md describes it.
+--html writes a page with pictures beside that: one file that needs no network
+and opens in any browser. docs/report.md describes it.
 
 Exit codes as of run: 3 an objective was missed or no request succeeded, 4 the
 measurement cannot carry the claim.`,

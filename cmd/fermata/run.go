@@ -32,8 +32,8 @@ latencies count from the due time.
 
 Everything can stand in a run file instead of flags; --print-spec shows the file
 that the flags mean, and --set reaches every key of it. ^C once stops asking and
-waits up to 30 s for answers; twice, SIGTERM and SIGHUP cut them. Either way everything recorded is
-kept and reported.
+waits up to 30 s for answers; twice, SIGTERM and SIGHUP cut them. Either way
+everything recorded is kept and reported.
 
 With --repeat the run is made again with other seeds. With --against another
 server takes turns with it (ABBA), under the same load, seeds, model, key and
@@ -41,14 +41,18 @@ headers, and the two are compared as by fermata compare.
 
 Exit codes: 0 fine; 1 the tool or its first request failed; 2 wrong usage; 3 an
 objective or a limit of MLPerf's was missed, or no request succeeded; 4 the
-measurement cannot carry the claim (this machine was the bottleneck, an objective
-is open, MLPerf's rules make it INVALID for another reason than its limits, or
-failures stopped the run); 130 interrupted. Where several hold: 130, 1, 4, 3.`,
+measurement cannot carry the claim (this machine was the bottleneck, an
+objective is open, MLPerf's rules make it INVALID for another reason than its
+limits, or failures stopped the run); 130 interrupted. Where several hold: 130,
+1, 4, 3.`,
 		Example: `  fermata run http://127.0.0.1:8000 --rate 4 --requests 200
-  fermata run http://127.0.0.1:8000/v1 --concurrency 8 --duration 60s --input 1024 --output 256
-  fermata run https://api.example.com/v1 --model m --api-key-env KEY --rate 0.5 \
+  fermata run http://127.0.0.1:8000/v1 --concurrency 8 --duration 60s \
+      --input 1024 --output 256
+  fermata run https://api.example.com/v1 --model m --api-key-env KEY \
+      --rate 0.5 \
       --slo "ttft<=2s and tbt.p99<=100ms @99%"
-  fermata run http://127.0.0.1:8000 --scenario offline,server --benchmark llama2-70b --rate 4
+  fermata run http://127.0.0.1:8000 --scenario offline,server \
+      --benchmark llama2-70b --rate 4
   fermata run experiment.yaml --set schedule.rate=8
   fermata run http://127.0.0.1:8000 --rate 4 --requests 500 --repeat 10 \
       --against http://127.0.0.1:8001`,

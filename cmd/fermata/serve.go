@@ -36,15 +36,17 @@ func newServe(s streams) *cobra.Command {
 		Use:   "serve --script FILE | --sim SPEC",
 		Short: "A streaming OpenAI-compatible server: a script, or the simulator",
 		Long: `Serve answers Chat Completions and Completions. With --script, tokens come at
-exactly scripted times: bursts, freezes, errors, cut streams (docs/serve.md has the
-language). With --sim, a simulated serving system decides, in real time or, with
---time-scale, so many times as fast: it queues, batches, stalls and refuses as the
-real one would (docs/simulator.md). With --truth the server logs when it really
-sent each token, so that any client can be checked; a simulator adds
+exactly scripted times: bursts, freezes, errors, cut streams (docs/serve.md has
+the language). With --sim, a simulated serving system decides, in real time or,
+with --time-scale, so many times as fast: it queues, batches, stalls and refuses
+as the real one would (docs/simulator.md). With --truth the server logs when it
+really sent each token, so that any client can be checked; a simulator adds
 truth_gaps.parquet and truth_iterations.parquet beside that file.`,
 		Example: `  fermata serve --script freeze.yaml --truth truth.jsonl
-  fermata serve --sim examples/systems/llama3-8b-1xh100-stall-free.yaml --time-scale 10
-  fermata serve --sim system.yaml --set scheduler.chunk=512 --tls --api-key-env KEY`,
+  fermata serve --sim examples/systems/llama3-8b-1xh100-stall-free.yaml \
+      --time-scale 10
+  fermata serve --sim system.yaml --set scheduler.chunk=512 --tls \
+      --api-key-env KEY`,
 		Args: takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&f.script, "script", "", "`FILE` with the script")

@@ -25,13 +25,14 @@ func newSim(s streams) *cobra.Command {
 	var quiet, printSpec bool
 	c := &cobra.Command{
 		Use:   "sim SPEC",
-		Short: "The simulator in virtual time: any schedule of any system, without a GPU",
+		Short: "The simulator in virtual time: any schedule, any system, no GPU",
 		Long: `Sim plays a load against a simulated serving system, iteration by iteration, and
-writes an ordinary run: every metric and report works on it. Beside the recording
-it writes the truth: of every gap between two tokens what it consisted of
-(truth_gaps.parquet), and what every iteration did (truth_iterations.parquet).
-The same spec and seed give the same bytes. docs/simulator.md describes the spec,
-the model behind it and what it cannot say.
+writes an ordinary run: every metric and report works on it. Beside the
+recording it writes the truth: of every gap between two tokens what it consisted
+of (truth_gaps.parquet), and what every iteration did
+(truth_iterations.parquet). The same spec and seed give the same bytes.
+docs/simulator.md describes the spec, the model behind it and what it cannot
+say.
 
 With --seeds or --grid many runs are played at once and not kept; a table shows
 the median and the range over the seeds of each metric. Several --grid multiply.
@@ -41,7 +42,8 @@ Exit codes as of run.`,
 		Example: `  fermata sim examples/systems/yi34b-2xh100-prefill-first-2024.yaml
   fermata report runs/20261129-120000-yi34b --why 347
   fermata sim system.yaml --set scheduler.chunk=1024 --slo "tbt.p99<=100ms @99%"
-  fermata sim system.yaml --seeds 40 --grid chunk=512,1024,1536 --grid rate=1.4,1.5`,
+  fermata sim system.yaml --seeds 40 --grid chunk=512,1024,1536 \
+      --grid rate=1.4,1.5`,
 		Args: takes(1, 1, "one simulator spec"),
 	}
 	flags := addSpecFlags(c, isSimulated)

@@ -23,20 +23,21 @@ func newStudy(s streams) *cobra.Command {
 	var parallel int
 	c := &cobra.Command{
 		Use:   "study SPEC…",
-		Short: "A list of runs as one: systems and grids, or endpoints over hours; claims",
+		Short: "Many runs as one: systems and grids, or endpoints over hours",
 		Long: `Study plays several simulated systems in virtual time, each at every point of a
-grid and with several seeds, and shows their statistics side by side, with what was
-published about them and whether it holds here. examples/ has three published
-comparisons; docs/simulator.md describes the file.
+grid and with several seeds, and shows their statistics side by side, with what
+was published about them and whether it holds here. examples/ has three
+published comparisons; docs/simulator.md describes the file.
 
-A study of endpoints asks each of them again and again, by default every hour for a
-day, and sets side by side how fast they are by TPOT, by the tail of TBT and by the
-fluid rate, with intervals, the spread over rounds and the dates. Every round is a run
-in the study's folder: the same command with --out goes on where a killed one ended.
-examples/hosted.yaml is Etalon's study of public endpoints.
+A study of endpoints asks each of them again and again, by default every hour
+for a day, and sets side by side how fast they are by TPOT, by the tail of TBT
+and by the fluid rate, with intervals, the spread over rounds and the dates.
+Every round is a run in the study's folder: the same command with --out goes on
+where a killed one ended. examples/hosted.yaml is Etalon's study of public
+endpoints.
 
-Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold; 130
-interrupted.`,
+Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold;
+130 interrupted.`,
 		Example: `  fermata study examples/scheduling-delay.yaml
   fermata study examples/tbt-crossing.yaml examples/fluidity-capacity.yaml
   fermata study examples/hosted.yaml --out study`,

@@ -26,21 +26,25 @@ func newSweep(s streams) *cobra.Command {
 		Short: "The same load at several rates: goodput, frontier, knee",
 		Long: `Sweep offers one load at several rates, or with several numbers of users, one
 after the other, and says what they come to together: the throughput-latency
-frontier, the knee, DistServe's goodput per GPU (the highest rate per GPU at which
-90 % and 99 % of the requests meet an objective, all its terms jointly), and with
---offline what each promise costs beside everything at once.
+frontier, the knee, DistServe's goodput per GPU (the highest rate per GPU at
+which 90 % and 99 % of the requests meet an objective, all its terms jointly),
+and with --offline what each promise costs beside everything at once.
 
 SPEC is a run file, or a simulator's spec, which is played in virtual time. Each
-load is an ordinary run in a folder of its own. Begun again with the same --out, a
-sweep keeps what it measured and goes on. Each load has another seed, so that no
-cache has seen its prompts; with --common-seed all have the same. docs/sweep.md has
-the rules. --max-cost is of the whole sweep.
+load is an ordinary run in a folder of its own. Begun again with the same --out,
+a sweep keeps what it measured and goes on. Each load has another seed, so that
+no cache has seen its prompts; with --common-seed all have the same.
+docs/sweep.md has the rules. --max-cost is of the whole sweep.
 
-Exit codes: 0 measured; 1 the tool or its first request failed; 2 wrong usage; 4 the
-money was spent before the last load; 130 interrupted, with what was measured kept.`,
-		Example: `  fermata sweep http://127.0.0.1:8000 --rates 1,2,4,8 --requests 500 --slo "ttft<=2s and tbt.p99<=100ms"
-  fermata sweep http://127.0.0.1:8000 --concurrency 1,4,16 --requests 300 --gpus 2 --out runs/sweep
-  fermata sweep system.yaml --rates 0.5,1,1.5,2 --requests 2000 --offline --slo "fluidity>=0.9 gap=50ms"`,
+Exit codes: 0 measured; 1 the tool or its first request failed; 2 wrong usage; 4
+the money was spent before the last load; 130 interrupted, with what was
+measured kept.`,
+		Example: `  fermata sweep http://127.0.0.1:8000 --rates 1,2,4,8 --requests 500 \
+      --slo "ttft<=2s and tbt.p99<=100ms"
+  fermata sweep http://127.0.0.1:8000 --concurrency 1,4,16 --requests 300 \
+      --gpus 2 --out runs/sweep
+  fermata sweep system.yaml --rates 0.5,1,1.5,2 --requests 2000 --offline \
+      --slo "fluidity>=0.9 gap=50ms"`,
 		Args: takes(1, 1, "one URL, run file or simulator spec"),
 	}
 	flags := addSpecFlags(c, isSwept)

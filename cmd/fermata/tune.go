@@ -21,19 +21,20 @@ func newTune(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune SPEC",
 		Short: "Each system's best settings, before comparing",
-		Long: `Tune tries out declared settings of servers (chunk size, batch limit, block size,
-memory fraction …) under one load, with the same budget of requests for every
-system, so that a comparison is not one of how well somebody guessed. A system is a
-simulator's spec, or a command with placeholders that is started again with every
-setting, awaited and ended.
+		Long: `Tune tries out declared settings of servers (chunk size, batch limit, block
+size, memory fraction …) under one load, with the same budget of requests for
+every system, so that a comparison is not one of how well somebody guessed. A
+system is a simulator's spec, or a command with placeholders that is started
+again with every setting, awaited and ended.
 
-The budget is spent by sequential halving on goodput: in each round the better half
-goes on, and has twice the requests. The best settings come with their goodput and
-its interval, beside those of the default settings, which are marked so. Begun
-again with the same --out, what ended is kept. docs/tune.md describes the file.
+The budget is spent by sequential halving on goodput: in each round the better
+half goes on, and has twice the requests. The best settings come with their
+goodput and its interval, beside those of the default settings, which are marked
+so. Begun again with the same --out, what ended is kept. docs/tune.md describes
+the file.
 
-Exit codes: 0 tuned; 1 the tool failed; 2 wrong usage; 3 of a system nothing could be
-measured; 130 interrupted, with what was measured kept.`,
+Exit codes: 0 tuned; 1 the tool failed; 2 wrong usage; 3 of a system nothing
+could be measured; 130 interrupted, with what was measured kept.`,
 		Example: `  fermata tune examples/tune/chunk.yaml
   fermata tune tune.yaml --budget 2000 --out runs/tuned`,
 		Args: takes(1, 1, "one file of what is to be tuned"),

@@ -30,9 +30,9 @@ func newWorkloadShow(s streams) *cobra.Command {
 		Use:   "show [SPEC]",
 		Short: "What would be asked: lengths, their correlation, arrivals",
 		Long: `Show reads the workload of a run file or of the flags, and prints where its
-lengths come from, their quantiles and histograms, how prompt and answer lengths go
-together, what filters dropped, what prompts share, how conversations grow, and when
-requests would come. Nothing is sent.`,
+lengths come from, their quantiles and histograms, how prompt and answer lengths
+go together, what filters dropped, what prompts share, how conversations grow,
+and when requests would come. Nothing is sent.`,
 		Example: `  fermata workload show --lengths lmsys
   fermata workload show --dataset trace.csv --max-input 4096`,
 		Args: takes(0, 1, "one run file at most"),

@@ -247,5 +247,12 @@
     runBox.value = String(data.first);
     fill();
   }
+  // On paper nothing can be opened.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open], .long)")];
+    closed.forEach((d) => { d.open = true; });
+  });
+  addEventListener("afterprint", () => { closed.forEach((d) => { d.open = false; }); closed = []; });
   document.documentElement.dataset.ready = "yes";
 })();
