@@ -345,7 +345,7 @@ func orText(a, b string) string {
 // table has a row a statistic and a column a point where points are few, so that
 // it can be read across.
 func (s *Study) table() block {
-	t := &table{columns: []column{{head: "statistic", left: true}}}
+	t := &table{columns: []column{{head: "statistic", left: true, flex: true}}} // folded where marks leave it no room
 	seeds := 0
 	for _, p := range s.Points {
 		head := p.Name

@@ -224,6 +224,10 @@ func (s *screen) rowLines(t *table, cells []cell, shown, widths []int) []string 
 func (s *screen) fit(t *table) (shown, widths []int) {
 	show := make([]bool, len(t.columns))
 	total, whole, last, flex := 0, 0, 0, -1
+	if end := len(t.columns) - 1; end >= 0 {
+		total = len(noteIndent) - len(t.gap(end)) // the indent is that gap, and wider than one with marks in it
+		whole = total
+	}
 	for level := 0; level <= last; level++ {
 		more := 0
 		for c, col := range t.columns {
