@@ -231,7 +231,7 @@ func (t *target) probe(ctx context.Context, tr wire.Transport, clock wire.Clock,
 	t.probes++
 	p := load.Probe{
 		Dialect: d, Transport: tr, Clock: clock, URL: t.url, Header: t.headerFor(purpose),
-		Timeout: min(t.spec.Load.Timeout, probeTimeout), Secrets: t.secrets,
+		Timeout: min(t.spec.Load.Timeout, probeTimeout), Secrets: t.secrets, Aside: true,
 	}
 	return p.Ask(ctx, q)
 }

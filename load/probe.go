@@ -21,6 +21,7 @@ type Probe struct {
 	Header    http.Header
 	Timeout   time.Duration
 	Secrets   []string
+	Aside     bool // only what is answered matters, not when: see wire.Request
 }
 
 // Ask sends q and returns what became of it. The error says that q could not
@@ -39,7 +40,7 @@ func (p Probe) Ask(ctx context.Context, q *workload.Request) (recording.Trace, e
 	if q.PromptTokens > 0 {
 		a.trace.Prompt.Intended = recording.Some(q.PromptTokens)
 	}
-	res := p.Transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: p.URL, Header: p.Header, Body: body}, a)
+	res := p.Transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: p.URL, Header: p.Header, Body: body, Aside: p.Aside}, a)
 	a.judge(res, p.Clock.ZeroWallNs(), hider(p.Secrets))
 	return a.trace, nil
 }

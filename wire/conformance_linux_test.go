@@ -128,7 +128,7 @@ func kindOf(err error) string {
 var errCutByTest = errors.New("cut by the test")
 
 // ask carries out requests one after the other.
-func ask(t testing.TB, tr Transport, url string, requests int, body string, cutAfter time.Duration) []traced {
+func ask(t testing.TB, tr Transport, url string, requests int, body string, aside bool, cutAfter time.Duration) []traced {
 	t.Helper()
 	var all []traced
 	for range requests {
@@ -137,7 +137,9 @@ func ask(t testing.TB, tr Transport, url string, requests int, body string, cutA
 			time.AfterFunc(cutAfter, func() { cut(errCutByTest) })
 		}
 		got := &remembered{}
-		r := tr.Exchange(ctx, post(url, body), got)
+		req := post(url, body)
+		req.Aside = aside
+		r := tr.Exchange(ctx, req, got)
 		cut(nil)
 		one := traced{
 			Status: got.status, Header: got.header, Body: got.text(), Step: r.Step, Failed: kindOf(r.Err),
@@ -192,20 +194,25 @@ func conform(t testing.TB, requests int, body string, cutAfter time.Duration, sc
 	defer fast.Close()
 	slow := NewHTTP(clock)
 	defer slow.Close()
-	var results [2][]traced
-	var heard [2][]string
-	for i, tr := range []Transport{slow, fast} {
+	ways := []struct {
+		name  string
+		by    Transport
+		aside bool
+	}{{"compatible", slow, false}, {"fast", fast, false}, {"fast, aside from a load", fast, true}}
+	var results [3][]traced
+	var heard [3][]string
+	for i, w := range ways {
 		p := play(t, script)
-		results[i] = ask(t, tr, "http://"+p.Addr().String()+"/v1/x?y=z", requests, body, cutAfter)
+		results[i] = ask(t, w.by, "http://"+p.Addr().String()+"/v1/x?y=z", requests, body, w.aside, cutAfter)
 		p.mu.Lock()
 		heard[i] = p.heard
 		p.mu.Unlock()
-	}
-	if d := cmp.Diff(results[0], results[1]); d != "" {
-		t.Errorf("the transports differ (-compatible +fast):\n%s", d)
-	}
-	if d := cmp.Diff(heard[0], heard[1]); d != "" {
-		t.Errorf("the server heard different requests (-compatible +fast):\n%s", d)
+		if d := cmp.Diff(results[0], results[i]); d != "" {
+			t.Errorf("the transports differ (-compatible +%s):\n%s", w.name, d)
+		}
+		if d := cmp.Diff(heard[0], heard[i]); d != "" {
+			t.Errorf("the server heard different requests (-compatible +%s):\n%s", w.name, d)
+		}
 	}
 	return results[1]
 }

@@ -129,7 +129,7 @@ type address struct {
 
 // Start implements Transport.
 func (f *Fast) Start(req *Request, follower Follower) Call {
-	c := &call{follower: follower, due: req.Due, body: req.Body, made: f.clock.Now()}
+	c := &call{follower: follower, due: req.Due, body: req.Body, aside: req.Aside, made: f.clock.Now()}
 	l := f.quietest()
 	c.loop = l
 	to, err := f.place(req.URL)
@@ -269,6 +269,7 @@ type call struct {
 	length   int   // of both
 	due      int64 // at once if past
 	made     int64
+	aside    bool
 	unfit    error // why it cannot even be written down
 	cut      atomic.Bool
 

@@ -188,6 +188,31 @@ func TestDueTimes(t *testing.T) {
 	}
 }
 
+// What is no part of a load costs a turn for each thing that happens, not one for
+// every millisecond.
+func TestAsideSleepsUntilSomethingComes(t *testing.T) {
+	const quiet = 300 * time.Millisecond
+	s := play(t, func(_ int, c *playing) {
+		if c.request() {
+			time.Sleep(quiet)
+			c.say(stream + chunk("data: a\n\n"))
+			time.Sleep(quiet)
+			c.say(last)
+		}
+	})
+	f := newTestFast(t, NewClock())
+	req := post("http://"+s.Addr().String(), "q")
+	req.Aside = true
+	before := f.loops[0].turns.Load()
+	got := &heard{}
+	if r := f.Exchange(t.Context(), req, got); r.Err != nil || len(got.data) != 1 {
+		t.Fatalf("%v, %d pieces", r.Err, len(got.data))
+	}
+	if n := f.loops[0].turns.Load() - before; n < 1 || n > 100 { // 600 or more if it swept
+		t.Errorf("%d turns", n)
+	}
+}
+
 // What is not due when the transport is halted leaves no trace; what was goes on.
 func TestHalt(t *testing.T) {
 	release := make(chan struct{})

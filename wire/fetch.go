@@ -38,7 +38,7 @@ func (p *Page) Data(b []byte, _ Stamp) error {
 // Fetch gets a small page, such as the list of a server's models.
 func Fetch(ctx context.Context, t Transport, url string, h http.Header) (*Page, error) {
 	var p Page
-	if r := t.Exchange(ctx, &Request{Method: http.MethodGet, URL: url, Header: h}, &p); r.Err != nil {
+	if r := t.Exchange(ctx, &Request{Method: http.MethodGet, URL: url, Header: h, Aside: true}, &p); r.Err != nil {
 		return nil, r.Err
 	}
 	return &p, nil

@@ -72,7 +72,7 @@ func dialError(a *address, errno unix.Errno) error {
 func (l *loop) attach(c *call, fd, addr int) {
 	k := l.newLink()
 	k.fd, k.peer, k.addr, k.call, c.link = fd, c.to, addr, c, k
-	l.busy++
+	l.engage(c, 1)
 	l.opening++
 	l.opened.Add(1)
 	if l.stamps.receive {
@@ -130,7 +130,7 @@ func (l *loop) release(c *call, keep bool) {
 		return
 	}
 	c.link, k.call = nil, nil
-	l.busy--
+	l.engage(c, -1)
 	if k.stood == 0 {
 		l.opening--
 	}

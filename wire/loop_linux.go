@@ -34,6 +34,7 @@ type loop struct {
 	meter   *meter
 	longest atomic.Int64 // turn, ns, since somebody asked
 	opened  atomic.Int64 // connections, ever
+	turns   atomic.Int64 // ever
 	seat    seat
 	epoll   int
 	bell    int // rings the loop out of a rest
@@ -58,6 +59,7 @@ type loop struct {
 	behind  []*link // with data left in the socket
 	unsure  []*call // sent, but the kernel has not said when
 	busy    int     // links with a call
+	aside   int     // of them, those of calls that are no part of a load
 	opening int     // of them, connecting
 	halted  int64   // what is due later is withdrawn; 0: not halted
 	closing bool
@@ -177,6 +179,7 @@ func (l *loop) run() {
 
 // count notes how long a turn took.
 func (l *loop) count() {
+	l.turns.Add(1)
 	turn := l.clock.Now() - l.turned
 	if turn > l.longest.Load() {
 		l.longest.Store(turn)
@@ -308,7 +311,7 @@ func (l *loop) rest() {
 	if len(l.behind) > 0 {
 		return
 	}
-	if l.busy == 0 && len(l.dues) == 0 && !l.closing {
+	if l.busy == l.aside && len(l.dues) == 0 && !l.closing {
 		l.park()
 		return
 	}
@@ -352,15 +355,20 @@ func (l *loop) rest() {
 	}
 }
 
-// park waits for a note for as long as it takes, as a goroutine should.
+// park waits for a note for as long as it takes, or for what comes aside from any
+// load, as a goroutine should.
 func (l *loop) park() {
 	if l.unread {
 		l.unread, l.ended, l.woken = false, false, l.began
 		l.decoder.wake()
 	}
 	l.asleep.Store(true)
+	files := l.files[:1]
+	if l.busy > 0 {
+		files = l.files[:2]
+	}
 	if !l.posted.Load() {
-		_, _ = unix.Poll(l.files[:1], -1) // an early return is followed by a turn
+		_, _ = unix.Poll(files, -1) // an early return is followed by a turn
 	}
 	l.asleep.Store(false)
 	l.hush()
@@ -382,11 +390,18 @@ func (l *loop) begin(c *call) {
 	}
 	if k := l.takeKept(c.to); k != nil {
 		k.call, c.link, c.state = c, k, sending
-		l.busy++
+		l.engage(c, 1)
 		l.push(k)
 		return
 	}
 	l.connect(c, 0)
+}
+
+// engage counts links that have got a call, or lost it.
+func (l *loop) engage(c *call, by int) {
+	if l.busy += by; c.aside {
+		l.aside += by
+	}
 }
 
 // serve looks after a connection of which the epoll reported something.

@@ -62,6 +62,7 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 	Due    int64 // on the clock: when it is to leave; at once if that is past
+	Aside  bool  // it is no part of a load, and nobody asks how narrow the bounds of its stamps are
 }
 
 // A Stamp says when bytes arrived, brought by read number Read of their
