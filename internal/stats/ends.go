@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -22,13 +23,9 @@ type Ends struct {
 // Add takes a number; what lies below 0 counts as 0.
 func (e *Ends) Add(v int64) {
 	if e.count == nil {
-		limit := e.Limit
-		if limit <= 0 {
-			limit = keepUnless
-		}
-		if len(e.kept) < limit {
+		if e.room() > 0 {
 			e.n++
-			e.kept = append(e.kept, max(v, 0))
+			e.kept = append(grow(e.kept, 1), max(v, 0))
 			return
 		}
 		e.count = make([]int64, (64-fineBits)<<fineBits)
@@ -41,8 +38,19 @@ func (e *Ends) Add(v int64) {
 	e.count[fine(max(v, 0))]++
 }
 
+// room is how many more numbers are kept before counting begins.
+func (e *Ends) room() int { return cmp.Or(max(e.Limit, 0), keepUnless) - len(e.kept) }
+
 // AddAll takes each of vs.
 func (e *Ends) AddAll(vs []int64) {
+	if e.count == nil && len(vs) <= e.room() {
+		e.n += int64(len(vs))
+		e.kept = grow(e.kept, len(vs))
+		for _, v := range vs {
+			e.kept = append(e.kept, max(v, 0))
+		}
+		return
+	}
 	if e.count == nil {
 		for _, v := range vs {
 			e.Add(v)
@@ -82,7 +90,7 @@ func (e *Ends) At(rank int64) (lo, hi int64, ok bool) {
 	}
 	if e.count == nil {
 		if !e.sorted {
-			slices.Sort(e.kept)
+			sortWhole(e.kept)
 			e.sorted = true
 		}
 		v := e.kept[rank-1]

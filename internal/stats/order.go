@@ -4,6 +4,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -29,6 +30,7 @@ const (
 	floatSize  = (40 + 64) << subBits      // … and end at 2^64; the outermost take the rest
 	keepUnless = 1 << 16                   // values kept by an Order whose limit is 0
 	sortUpTo   = 1 << 12                   // kept values that are simply sorted
+	runsUpTo   = 1 << 14                   // kept values of runs of small numbers
 	tableUpTo  = math.MaxInt32 >> 4        // widest bucket that may be counted value by value
 )
 
@@ -44,6 +46,7 @@ type Order struct {
 	n     int64
 	kept  []int64
 	count []int64 // by bucket; for whole numbers the negative ones come first
+	wide  bool    // of a kept number nobody knows that it has a bucket to itself
 	float bool    // numbers are the bits of floats from 0 on
 	done  bool    // Seek was called
 	cells []cell
@@ -80,6 +83,9 @@ func logLinear(v int64) int {
 	}
 	return shift<<subBits + int(v>>shift)
 }
+
+// alone says that a whole number has a bucket to itself.
+func alone(v int64) bool { return uint64(v) < 2<<subBits }
 
 // span is the least number of a bucket of whole numbers and how many it holds.
 func span(bucket int) (lo, width int64) {
@@ -121,6 +127,11 @@ func (o *Order) Add(v int64) {
 
 // AddAll takes each of vs.
 func (o *Order) AddAll(vs []int64) {
+	if o.count == nil && len(vs) <= o.room() {
+		o.n += int64(len(vs))
+		o.kept, o.wide = append(grow(o.kept, len(vs)), vs...), true
+		return
+	}
 	if o.count == nil || o.float {
 		for _, v := range vs {
 			o.Add(v)
@@ -138,8 +149,12 @@ func (o *Order) AddAll(vs []int64) {
 	}
 }
 
-// AddN takes the number v times times.
+// AddN takes the number v times times. Many of a small number are counted at once:
+// it has a bucket to itself, and keeping each would be to no end.
 func (o *Order) AddN(v, times int64) {
+	if o.count == nil && times > 1 && alone(v) && len(o.kept)+int(min(times, runsUpTo)) > runsUpTo && !o.float && !o.wide {
+		o.spill()
+	}
 	for times > 0 && o.count == nil {
 		o.Add(v)
 		times--
@@ -150,15 +165,14 @@ func (o *Order) AddN(v, times int64) {
 	}
 }
 
+// room is how many more numbers are kept before counting begins.
+func (o *Order) room() int { return cmp.Or(max(o.Limit, 0), keepUnless) - len(o.kept) }
+
 func (o *Order) keep(v int64) bool {
-	limit := o.Limit
-	if limit <= 0 {
-		limit = keepUnless
-	}
-	if len(o.kept) >= limit {
+	if o.room() <= 0 {
 		return false
 	}
-	o.kept = append(o.kept, v)
+	o.kept, o.wide = append(grow(o.kept, 1), v), o.wide || !alone(v)
 	return true
 }
 
@@ -370,7 +384,7 @@ func (c *cell) at(rank int64) (int64, bool) {
 		return 0, false
 	}
 	if !c.sorted {
-		slices.Sort(c.values)
+		sortWhole(c.values)
 		c.sorted = true
 	}
 	if rank > int64(len(c.values)) {

@@ -319,3 +319,54 @@ func TestNothing(t *testing.T) {
 		t.Error("an empty distribution has a deviation")
 	}
 }
+
+func TestSortWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		vs := rapid.SliceOfN(values, 1, 40).Draw(t, "values")
+		for len(vs) < 2*radixFrom && rapid.Bool().Draw(t, "more") { // beyond where comparing ends
+			vs = append(vs, vs...)
+		}
+		want := slices.Clone(vs)
+		slices.Sort(want)
+		if sortWhole(vs); !slices.Equal(vs, want) {
+			t.Fatalf("%v instead of %v", vs, want)
+		}
+	})
+}
+
+// Runs of small numbers are counted long before the limit, and a number that shares
+// its bucket with others is still told exactly.
+func TestRunsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		first int64 // a number before the runs
+		kept  bool
+	}{{1, false}, {511, false}, {512, true}, {-1, true}} {
+		o := Order{Limit: 1 << 20}
+		o.AddN(c.first, 1)
+		for range 100 {
+			o.AddN(2, 1000)
+			o.AddN(3, 1000)
+		}
+		if _, kept := o.Kept(); kept != c.kept {
+			t.Errorf("after %d numbers are kept: %v", c.first, kept)
+		}
+		o.Add(70_001)
+		o.AddAll([]int64{70_003, 70_002})
+		n := o.N()
+		ranks := []int64{1, 2, 100_001, n - 4, n - 2, n - 1, n}
+		if o.Seek(ranks...) {
+			for _, run := range []struct{ v, times int64 }{{c.first, 1}, {2, 100_000}, {3, 100_000}, {70_001, 1}, {70_002, 1}, {70_003, 1}} {
+				for range run.times {
+					o.Again(run.v)
+				}
+			}
+		}
+		all := slices.Concat([]int64{c.first}, slices.Repeat([]int64{2}, 100_000), slices.Repeat([]int64{3}, 100_000), []int64{70_001, 70_002, 70_003})
+		slices.Sort(all)
+		for _, r := range ranks {
+			if v, ok := o.At(r); !ok || v != all[r-1] {
+				t.Errorf("after %d: rank %d is %d, %v, want %d", c.first, r, v, ok, all[r-1])
+			}
+		}
+	}
+}
