@@ -144,7 +144,7 @@ func createParquet[T any](path string, group int64) (*parquetFile[T], error) {
 		return nil, err
 	}
 	w := parquet.NewGenericWriter[T](f,
-		parquet.Compression(&zstd.Codec{Level: zstd.DefaultLevel}),
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
 		parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked), // tags cannot say it of pointers
 		parquet.DataPageStatistics(false),
 		parquet.MaxRowsPerRowGroup(group))

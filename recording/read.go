@@ -124,6 +124,10 @@ func findRequests(dir string) (string, error) {
 	return "", &ErrUnfinished{Dir: dir, Writing: errors.Is(err, ErrHeld)}
 }
 
+// readBuffer is that of each column: most are short, and the pages of the others go
+// past it.
+const readBuffer = 4 << 10
+
 func (r *Recording) open() error {
 	var err error
 	if r.f, err = os.Open(r.path); err != nil {
@@ -134,7 +138,7 @@ func (r *Recording) open() error {
 		return err
 	}
 	if err := guarded(func() error {
-		r.file, err = parquet.OpenFile(r.f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(32<<10))
+		r.file, err = parquet.OpenFile(r.f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
 		return err
 	}); err != nil {
 		return fmt.Errorf("it is no Parquet file, or not a whole one: %w", err)

@@ -58,6 +58,9 @@ func newSorter(dir, name string, limit int) *sorter {
 // add takes a record that fill appends to the buffer.
 func (s *sorter) add(o order, fill func(b []byte) []byte) error {
 	from := len(s.buf)
+	if cap(s.buf)-from < from/8 {
+		s.buf = slices.Grow(s.buf, from) // room doubles, for it to be copied seldom
+	}
 	s.buf = fill(s.buf)
 	s.records = append(s.records, record{o, from, len(s.buf)})
 	if len(s.buf) < s.limit {
