@@ -344,6 +344,7 @@ func TestConformance(t *testing.T) {
 			c.reset()
 		}, "data: a\n\n"},
 		{"not HTTP", 1, "q", 0, func(_ int, c *playing) { c.request(); c.say("hello\r\n\r\n"); c.request() }, ""},
+		{"another version", 1, "q", 0, always(func(c *playing) { c.say("HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok") }), ""},
 		{"a bad status", 1, "q", 0, func(_ int, c *playing) { c.request(); c.say("HTTP/1.1 2OO OK\r\n\r\n"); c.request() }, ""},
 		{"a header without a colon", 1, "q", 0, func(_ int, c *playing) { c.request(); c.say("HTTP/1.1 200 OK\r\nnothing\r\n\r\n"); c.request() }, ""},
 		{"two lengths", 1, "q", 0, func(_ int, c *playing) {
@@ -446,5 +447,70 @@ func TestConformanceRefused(t *testing.T) {
 	want := NewHTTP(clock).Exchange(t.Context(), post("http://"+ln.Addr().String(), "q"), &heard{})
 	if r.Step != want.Step || fmt.Sprint(r.Err) != fmt.Sprint(want.Err) || !errors.Is(r.Err, syscall.ECONNREFUSED) {
 		t.Errorf("%q at %q, want %q at %q", r.Err, r.Step, want.Err, want.Step)
+	}
+}
+
+// A kept connection is closed under the second request, and nobody listens any more:
+// that request never left.
+func TestConformanceRefusedAnew(t *testing.T) {
+	clock := NewClock()
+	fast, err := newFast(clock, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fast.Close()
+	slow := NewHTTP(clock)
+	defer slow.Close()
+	for _, tr := range []Transport{slow, fast} {
+		s := listen(t) // it closes when the second request begins
+		url := "http://" + s.Addr().String()
+		if r := tr.Exchange(t.Context(), post(url, "q"), &heard{}); r.Err != nil {
+			t.Fatalf("%T: %v", tr, r.Err)
+		}
+		s.Close()
+		r := tr.Exchange(t.Context(), post(url, "q"), &heard{})
+		if !errors.Is(r.Err, syscall.ECONNREFUSED) || r.Step != recording.AtConnect || r.Sent.OK || r.Connected.OK {
+			t.Errorf("%T: %+v", tr, r)
+		}
+	}
+}
+
+// IPv6, by an address in brackets and on either transport.
+func TestConformanceIPv6(t *testing.T) {
+	ln, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	hosts := make(chan string, 2)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hosts <- r.Host
+		fmt.Fprint(w, "ok")
+	})}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = srv.Serve(ln)
+	}()
+	defer func() { srv.Close(); <-served }()
+	clock := NewClock()
+	fast, err := newFast(clock, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fast.Close()
+	slow := NewHTTP(clock)
+	defer slow.Close()
+	for _, tr := range []Transport{slow, fast} {
+		got := &heard{}
+		if r := tr.Exchange(t.Context(), post("http://"+ln.Addr().String()+"/v1", "q"), got); r.Err != nil || got.text() != "ok" || !r.Sent.OK || !r.FirstByte.OK {
+			t.Errorf("%T: %q, %+v", tr, got.text(), r)
+			continue
+		}
+		if host := <-hosts; host != ln.Addr().String() {
+			t.Errorf("%T: the host is %q, want %q", tr, host, ln.Addr())
+		}
+		if at := got.at[0]; at.At <= 0 || at.ErrorNs < 0 {
+			t.Errorf("%T: a stamp of %+v", tr, at)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -108,8 +109,11 @@ func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
 		return x.fail(x.reached(), cause(ctx, err))
 	}
 	defer resp.Body.Close()
-	if h.inner.Protocols.HTTP2() && resp.ProtoMajor != 2 {
+	switch {
+	case h.inner.Protocols.HTTP2() && resp.ProtoMajor != 2:
 		return x.fail(recording.AtHeaders, ErrNotHTTP2)
+	case !x.shares() && resp.ProtoMajor != 1: // a status line may say anything
+		return x.fail(recording.AtHeaders, fmt.Errorf("%w: %q", errHead, resp.Proto+" "+resp.Status))
 	}
 	buf := h.bufs.Get().(*[]byte)
 	defer h.bufs.Put(buf)
@@ -153,6 +157,12 @@ type exchange struct {
 
 func (x *exchange) hooks() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
+		GetConn: func(string) { // once more where a kept one turns out to be closed
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.step, x.flushing, x.turn = recording.AtConnect, false, nil
+			x.sent, x.connected = recording.Maybe[int64]{}, recording.Maybe[int64]{}
+		},
 		TLSHandshakeStart: func() { x.reach(recording.AtTLS) },
 		GotConn: func(info httptrace.GotConnInfo) {
 			x.mu.Lock()
@@ -223,6 +233,13 @@ func below(c net.Conn) *conn {
 		}
 		c = t.NetConn()
 	}
+}
+
+// shares says that other requests use the connection too: it speaks HTTP/2.
+func (x *exchange) shares() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.many
 }
 
 func (x *exchange) reach(s recording.Step) {
