@@ -89,7 +89,7 @@ func (d *decoder) take(c *chunk) (Token, bool) {
 
 // token is the token event that a chunk is, if it is one.
 func (d *decoder) token(c *chunk) (Token, bool) {
-	if !c.choice || c.progress {
+	if !c.choice || c.progress || d.a.Done { // what follows the end marker is no part of the answer
 		return Token{}, false
 	}
 	silent := len(c.text) == 0

@@ -191,6 +191,7 @@ func TestDecoderRules(t *testing.T) {
 		{"message alone", `{"message":"slow down"}`, nil, Answer{Error: "slow down"}},
 		{"error after the finish", stop + "\n" + `{"error":"late"}`, nil, Answer{FinishReason: "stop", Error: "late", Notes: []string{recording.NoteErrorAfter}}},
 
+		{"text after the end marker", hello + "\n[DONE]\n" + hello, []tok{h}, Answer{ID: "c1", Done: true}},
 		{"not JSON", "oops, no <b>JSON</b>\n" + hello, []tok{h}, Answer{ID: "c1", Bad: `an event's data is not JSON: "oops, no <b>JSON</b>"`}},
 		{"cut JSON", hello[:40], nil, Answer{Bad: `an event's data is not JSON: "{\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\""`}},
 		{"no object", `[1]`, nil, Answer{Bad: "an event's data is no JSON object: [1]"}},

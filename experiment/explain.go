@@ -53,6 +53,9 @@ func explain(t *recording.Trace, a asked) *Failure {
 			"Leave out --http2 (connect.http2).",
 		}
 	}
+	if u.Scheme == "http" && strings.Contains(t.Error, tlsAlert) {
+		return speaksTLS(u)
+	}
 	if a.by == "" && strings.Contains(t.Error, "proxyconnect") {
 		a.by = "the proxy of the environment"
 	}
@@ -118,6 +121,16 @@ func explain(t *recording.Trace, a asked) *Failure {
 	return &Failure{fmt.Sprintf("the first request ended as %s: %s", t.Outcome, t.Error), ""}
 }
 
+// tlsAlert is how an error shows what servers of TLS say to plain HTTP: an alert.
+const tlsAlert = `\x15\x03`
+
+func speaksTLS(u *url.URL) *Failure {
+	return &Failure{
+		fmt.Sprintf("%s speaks TLS, but the URL says http", u.Host),
+		"Write https:// instead of http://.",
+	}
+}
+
 func explainTLS(t *recording.Trace, u *url.URL) *Failure {
 	if strings.Contains(t.Error, "does not look like a TLS handshake") || strings.Contains(t.Error, "server gave HTTP response") {
 		return &Failure{
@@ -125,7 +138,7 @@ func explainTLS(t *recording.Trace, u *url.URL) *Failure {
 			"Write http:// instead of https://.",
 		}
 	}
-	if strings.Contains(t.Error, "TLS handshake timeout") {
+	if strings.Contains(t.Error, "TLS handshake timeout") || strings.HasSuffix(t.Error, "EOF") || strings.Contains(t.Error, "connection reset") {
 		return &Failure{
 			fmt.Sprintf("%s does not answer as TLS", u.Host),
 			"If it speaks plain HTTP, write http:// instead of https://.",
@@ -142,10 +155,7 @@ func explainStatus(t *recording.Trace, u *url.URL, a asked) *Failure {
 	low := strings.ToLower(t.Error)
 	switch code := t.HTTPStatus; {
 	case code == 400 && strings.Contains(low, "https server"):
-		return &Failure{
-			fmt.Sprintf("%s speaks TLS, but the URL says http", u.Host),
-			"Write https:// instead of http://.",
-		}
+		return speaksTLS(u)
 	case code == 401 || code == 403:
 		if a.keyed {
 			return &Failure{saw, "The key or header that was sent is not accepted: check the variable that --api-key-env names."}

@@ -75,6 +75,8 @@ func (p *scrape) ask(ctx context.Context, tr wire.Transport, into *recording.Sam
 		return fmt.Errorf("asking for them: %w", err)
 	case page.Status != http.StatusOK:
 		return fmt.Errorf("status %d instead of a Prometheus page", page.Status)
+	case page.Cut && !serverFigures(page.Body, into):
+		return fmt.Errorf("the page is larger than 1 MiB, of which the beginning has none of the names of vLLM, llama.cpp, SGLang or TGI: name a smaller one with record.scrape (--scrape)")
 	case !serverFigures(page.Body, into):
 		return fmt.Errorf("the page has none of the names of vLLM, llama.cpp, SGLang or TGI")
 	}

@@ -15,6 +15,7 @@ type Page struct {
 	Status int
 	Header http.Header
 	Body   []byte // the first MiB
+	Cut    bool   // there was more
 }
 
 // Sent implements Sink.
@@ -29,7 +30,7 @@ func (p *Page) Head(status int, h http.Header, _ Stamp) error {
 // Data implements Sink.
 func (p *Page) Data(b []byte, _ Stamp) error {
 	if room := maxFetch - len(p.Body); len(b) > room {
-		b = b[:room]
+		b, p.Cut = b[:room], true
 	}
 	p.Body = append(p.Body, b...)
 	return nil
