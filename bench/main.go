@@ -41,6 +41,7 @@ type bench struct {
 	span      time.Duration
 	transport string
 	only      string
+	events    int64 // of valid trials in which no bound may be violated
 	tools     tools
 
 	judged, violations     int64  // events of all valid trials, and bounds that did not hold
@@ -101,6 +102,7 @@ func run(args []string, to io.Writer) error {
 	f.DurationVar(&b.span, "span", 3*time.Second, "length of a trial")
 	f.StringVar(&b.transport, "transport", "", "fast or compatible; by default what a run would choose")
 	f.StringVar(&b.only, "only", "", "of client: goals whose name contains this; of peers: loads such as 1000x20,100x20")
+	f.Int64Var(&b.events, "events", 1_000_000, "of client: events of valid trials in which no bound may be violated")
 	f.StringVar(&b.tools.fermata, "fermata", "bin/fermata", "the command")
 	f.StringVar(&b.tools.reader, "reader", ".cache/bench/reader", "the C reader")
 	f.StringVar(&b.tools.python, "python", "", "Python with the peers; without it they are left out")
