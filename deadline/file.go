@@ -73,6 +73,7 @@ type SlackRule struct {
 	Class    string        `yaml:"class"`    // of user: interactive, medium or low
 	Cap      time.Duration `yaml:"cap"`      // S of the class
 	Binds    string        `yaml:"binds"`    // load or cap
+	Shared   []Knot        `yaml:"shared"`   // D_p by SharedDue, where the curve is load-dependent-speed; to be read beside S
 }
 
 // Source says where a curve came from. In a file it may also be a line of text.

@@ -71,6 +71,16 @@ func LoadSlack(lengths []int32, curve func(tokens float64) (ns float64), network
 	return int64(math.Round(quantile(sorted(waits), p.Share))), nil
 }
 
+// SharedDue is when a first token is due, in ns, by the rule for a server that works
+// on all its requests at once, which no constant slack fits: r + (f − r)/(1 − ρ*), f
+// the curve and r the network's part of it, both in ns. It is the mean response of a
+// processor-sharing server at utilisation ρ* to a request that takes f − r alone,
+// whatever the others ask (Kleinrock, Queueing Systems II, 4.4). Zero fields of the
+// promise have their defaults.
+func SharedDue(curveNs, networkNs float64, p Promise) int64 {
+	return int64(math.Round(networkNs + math.Max(0, curveNs-networkNs)/(1-p.Filled().Load)))
+}
+
 // classes of users and the slack that each accepts: conventions, after Miller
 // (1968) and Nielsen (1993).
 var classes = []struct {

@@ -58,6 +58,58 @@ func TestSlackIsTheWaitInAQueue(t *testing.T) {
 	}
 }
 
+// By the formula, and as the mean response of a server that shares its time equally,
+// played event by event.
+func TestSharedDue(t *testing.T) {
+	for tokens, want := range map[float64]float64{512: 0.1643, 32768: 25.0513} { // 0.040 + 2.5·(0.0497, 10.0045)
+		got := SharedDue(1e9*(roundTrip+prefillOf("yi", tokens)), 1e9*roundTrip, Promise{})
+		if math.Abs(float64(got)/1e9/want-1) > 0.001 {
+			t.Errorf("%v tokens: %d ns, want %v s", tokens, got, want)
+		}
+	}
+	if got := SharedDue(30e6, 40e6, Promise{}); got != 40e6 {
+		t.Errorf("below the network: %d", got)
+	}
+	for _, load := range []float64{0.3, 0.6} {
+		r := &dice{11}
+		type job struct{ size, left, came float64 }
+		var in []job
+		var sum, count float64
+		now, next := 0.0, r.exp()/load
+		for count < 100_000 {
+			least := math.Inf(1)
+			for _, j := range in {
+				least = math.Min(least, j.left)
+			}
+			step := math.Min(next-now, least*float64(len(in)))
+			if len(in) == 0 {
+				step = next - now
+			}
+			for i := range in {
+				in[i].left -= step / float64(len(in))
+			}
+			if now += step; now >= next-1e-12 {
+				size := 0.5 // half of them short, half long: one second on average
+				if r.u() < 0.5 {
+					size = 1.5
+				}
+				in, next = append(in, job{size, size, now}), now+r.exp()/load
+			}
+			in = slices.DeleteFunc(in, func(j job) bool {
+				if j.left > 1e-9 {
+					return false
+				}
+				sum, count = sum+(now-j.came)/j.size, count+1
+				return true
+			})
+		}
+		want := float64(SharedDue(1e9, 0, Promise{Load: load})) / 1e9
+		if got := sum / count; math.Abs(got/want-1) > 0.03 {
+			t.Errorf("load %v: requests take %.3f times as long as alone, want %.3f", load, got, want)
+		}
+	}
+}
+
 func TestWhichTermBinds(t *testing.T) {
 	limit, err := Cap("interactive")
 	if err != nil || limit != time.Second {

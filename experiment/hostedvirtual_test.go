@@ -62,16 +62,22 @@ func newSharedServer(t testing.TB, system string, rate float64, seed uint64) *sh
 
 func sharedOptions(t testing.TB, system string) sim.Options {
 	t.Helper()
-	scheduler := "{policy: stall-free, chunk: 2048}"
-	if system != sharedSystems[1] {
-		scheduler = "{policy: prefill-first, max_num_batched_tokens: 40960}"
-	}
-	s, err := spec.ReadSim("shared.yaml", []byte("model: Llama-3-8B\ngpu: H100\nhost: modern\nmax_model_len: 40960\nscheduler: "+scheduler+
-		"\nworkload: {input: 512, output: 128}\nschedule: {concurrency: 1, requests: 1}\n"), nil)
+	s, err := spec.ReadSim("shared.yaml", []byte(sharedSystem(system)+"workload: {input: 512, output: 128}\nschedule: {concurrency: 1, requests: 1}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s.Options
+}
+
+// sharedSystem is a simulated system as a spec has it.
+func sharedSystem(name string) string {
+	switch name {
+	case sharedSystems[1]:
+		return "model: Llama-3-8B\ngpu: H100\nhost: modern\nmax_model_len: 40960\nscheduler: {policy: stall-free, chunk: 2048}\n"
+	case portedSystem:
+		return "model: Yi-34B\ngpu: H100\ntp: 2\nhost: modern\nmax_model_len: 40960\nscheduler: {policy: prefill-first, max_num_batched_tokens: 40960}\n"
+	}
+	return "model: Llama-3-8B\ngpu: H100\nhost: modern\nmax_model_len: 40960\nscheduler: {policy: prefill-first, max_num_batched_tokens: 40960}\n"
 }
 
 func (s *sharedServer) gap() int64 { return int64(1e9 * s.dice.ExpFloat64() / s.rate) }
@@ -284,7 +290,8 @@ func TestHostedPlanOnABusyServer(t *testing.T) {
 		}
 	}
 	if slow && !t.Failed() {
-		if err := os.WriteFile(hostedFile, []byte(hostedEvidence(cells, full, etalonForest(t))), 0o644); err != nil {
+		_, ported := sections(t)
+		if err := os.WriteFile(hostedFile, []byte(hostedEvidence(cells, full, etalonForest(t))+ported), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

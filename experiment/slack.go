@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,12 @@ func (p *SlackPlan) slacken(f *deadline.File, curve func(tokens float64) float64
 		rule.Workload, rule.Load, rule.Share, rule.ByLoad = p.Lengths, promise.Load, promise.Share, time.Duration(s).Round(time.Microsecond)
 		if beyond := countBeyond(prompts, f.Valid.PromptTokens[1]); beyond > 0 {
 			say("%.1f %% of the declared prompts are longer than the %d tokens that the curve is valid for: the slack takes it for granted there", 100*float64(beyond)/float64(len(prompts)), f.Valid.PromptTokens[1])
+		}
+	}
+	if slices.Contains(f.Flags, deadline.LoadDependent) {
+		rule.Load = p.Promise.Filled().Load
+		for _, b := range f.Band {
+			rule.Shared = append(rule.Shared, deadline.Knot{Tokens: b.Tokens, Time: time.Duration(deadline.SharedDue(curve(float64(b.Tokens)), networkNs, p.Promise)).Round(time.Microsecond)})
 		}
 	}
 	slack := rule.Settle()

@@ -304,6 +304,10 @@ func writeProfile(w io.Writer, p *experiment.Profiled) error {
 	}
 	if r := p.File.SlackRule; r != nil {
 		fmt.Fprintf(&b, "  slack          %s: %s\n", span(int64(*p.File.Slack)), slackText(r))
+		if n := len(r.Shared); n > 0 {
+			fmt.Fprintf(&b, "  shared         compute that others share at load %.3g: due after %s at %d tokens, %s at %d\n",
+				r.Load, span(int64(r.Shared[0].Time)), r.Shared[0].Tokens, span(int64(r.Shared[n-1].Time)), r.Shared[n-1].Tokens)
+		}
 	} else {
 		b.WriteString("  slack          none was declared: give --lengths, --class or both\n")
 	}
