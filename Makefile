@@ -65,8 +65,9 @@ bench-client: build .cache/bench/reader .cache/bench/bench ## the goals of the c
 	./bench/peers.sh install
 	.cache/bench/bench client -python $$(./bench/peers.sh python) $(BENCH)
 
-slow: ## the tests that take minutes
+slow: ## the tests that take minutes, and the curve of a real engine; for a machine with nothing else to do
 	FERMATA_SLOW=1 $(GO) test -count=1 -timeout 60m ./...
+	$(MAKE) e2e-profile
 
 e2e-real: build ## a real engine (llama.cpp) with a real model, installed into .cache
 	./e2e/engine.sh install
