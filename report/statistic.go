@@ -28,8 +28,14 @@ type Statistic struct {
 	p     float64                                // … which is this
 }
 
-// Insufficient says that it rests on a percentile for which r has too few requests.
+// Insufficient says that r has too few requests for it, or for the percentile that it
+// rests on.
 func (s *Statistic) Insufficient(r *metrics.Result) bool {
+	if s.Name == fluidStatistic {
+		return slices.ContainsFunc(r.FluidRate, func(f metrics.FluidRate) bool {
+			return f.Variant == metrics.Decode && f.Status == statusInsufficient
+		})
+	}
 	if s.rests == nil {
 		return false
 	}
@@ -39,6 +45,9 @@ func (s *Statistic) Insufficient(r *metrics.Result) bool {
 
 // Of is the number, with its unit; nil where the result does not have it.
 func (s *Statistic) Of(r *metrics.Result) (v *float64, unit string) { return s.of(r) }
+
+// fluidStatistic is the statistic whose status is that of its own interval.
+const fluidStatistic = "rates.fluid"
 
 // single numbers of a result.
 var wholes = map[string]struct {
@@ -58,7 +67,7 @@ var wholes = map[string]struct {
 	"output_tokens_per_s":            {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Throughput.OutputTokensPerSArrived }},
 	"rates.tpot":                     {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Rates.TPOT }, rests: func(m *metrics.Metrics) *metrics.Dist { return m.TPOT }, p: .5},
 	"rates.tail_tbt":                 {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Rates.TailTBT }, rests: func(m *metrics.Metrics) *metrics.Dist { return m.TBT }, p: .99},
-	"rates.fluid":                    {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Rates.Fluid }},
+	fluidStatistic:                   {unit: "tokens/s", of: func(r *metrics.Result) *float64 { return r.Rates.Fluid }},
 	"busy_share":                     {unit: "share", of: ofSimulation(func(s *metrics.Simulation) *float64 { return &s.BusyShare })},
 	"prefill_share":                  {unit: "share", of: ofSimulation(func(s *metrics.Simulation) *float64 { return &s.PrefillShare })},
 	"mixed_share":                    {unit: "share", of: ofSimulation(func(s *metrics.Simulation) *float64 { return &s.MixedShare })},
@@ -77,7 +86,7 @@ var wholes = map[string]struct {
 var (
 	betterWhole = map[string]string{
 		"failed": "lower", "failed_share": "lower", "requests_per_s": "higher", "output_tokens_per_s": "higher",
-		"rates.tpot": "higher", "rates.tail_tbt": "higher", "rates.fluid": "higher",
+		"rates.tpot": "higher", "rates.tail_tbt": "higher", fluidStatistic: "higher",
 		"longest_gap.ns": "lower", "evictions": "lower",
 	}
 	betterGroup = map[group]string{timing: "lower", freezing: "lower", speed: "higher"}

@@ -124,17 +124,14 @@ func (s *Study) Add(name string, settings []Setting, statistics []Statistic, res
 // few is the status of a statistic of r, with what it would take where r has too few
 // requests for it.
 func (v *StudyValue) few(s *Statistic, r *metrics.Result) string {
-	if s.Insufficient(r) {
+	if !s.Insufficient(r) {
+		return ""
+	}
+	if s.rests != nil {
 		d := s.rests(&r.Metrics)
 		v.takes, v.had = max(v.takes, needed(d, at(d, s.p))), max(v.had, d.NRequests)
-		return statusInsufficient
 	}
-	for i := range r.FluidRate {
-		if f := &r.FluidRate[i]; s.Name == "rates.fluid" && f.Variant == metrics.Decode && f.Status == statusInsufficient {
-			return statusInsufficient
-		}
-	}
-	return ""
+	return statusInsufficient
 }
 
 // unstated says that the statistic cannot be stated of some run.
