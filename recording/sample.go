@@ -30,7 +30,7 @@ type Sample struct {
 
 	Reads       *int64   `parquet:"reads"`         // of sockets, that brought something
 	ReadsLeft   *int64   `parquet:"reads_left"`    // of them, those that left data in the queue
-	LoopTurnNs  *int64   `parquet:"loop_turn_ns"`  // longest turn of an event loop
+	LoopTurnNs  *int64   `parquet:"loop_turn_ns"`  // longest turn of an event loop, from when it was to begin
 	GCCycles    *int64   `parquet:"gc_cycles"`     // garbage collections that ended
 	CPUPressure *float64 `parquet:"cpu_pressure"`  // share of the second in which some task of this machine waited for a core
 	ClockStepNs *int64   `parquet:"clock_step_ns"` // by how much the wall clock moved against the monotonic one

@@ -491,7 +491,7 @@ var keys = []key{
 	{"Health.bound_width", "", "Bounds on the stamps of all arrivals.", "none arrived, or bounds are not known"},
 	{"Health.bounded_width", "", "Bounds on the stamps that are not exact.", "all are exact, or none arrived"},
 	{"Health.reads_left_share", "1", "Share of reads that left data in the socket's queue.", "it was not counted"},
-	{"Health.loop_turn_max_ns", "ns", "Longest turn of an event loop: how long no socket was looked at.", "the transport has no event loop of its own"},
+	{"Health.loop_turn_max_ns", "ns", "Longest turn of an event loop, from when it was to begin: how long no socket was looked at.", "the transport has no event loop of its own"},
 	{"Health.cpu_max", "cores", "Cores that the tool used in its busiest second.", "there is no series of samples"},
 	{"Health.cpu_pressure_max", "1", "Largest share of a second in which some task of this machine waited for a core.", "the system does not say"},
 	{"Health.gc_pause_max_ns", "ns", "Longest pause of the tool's garbage collector in one second.", "there is no series of samples"},

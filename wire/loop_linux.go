@@ -66,7 +66,8 @@ type loop struct {
 	spin    int64 // ns before a due time from which to spin
 	events  [256]unix.EpollEvent
 
-	turned  int64 // the turn began
+	turned  int64 // the turn began …
+	expect  int64 // … and was to begin
 	began   int64 // the sweep
 	swept   int64 // when the last complete sweep but this began
 	ahead   int64 // of the wall clock before ours, at the sweep
@@ -157,6 +158,7 @@ func (l *loop) post(n note) {
 }
 
 func (l *loop) run() {
+	l.expect = l.clock.Now()
 	for !l.closing || l.busy > 0 {
 		l.seat.take()
 		l.turned = l.clock.Now()
@@ -177,13 +179,16 @@ func (l *loop) run() {
 	l.publish()
 }
 
-// count notes how long a turn took.
+// count notes how long a turn took, from when it was to begin: a loop that nobody
+// ran when its rest was over looked at no socket either.
 func (l *loop) count() {
 	l.turns.Add(1)
-	turn := l.clock.Now() - l.turned
+	now := l.clock.Now()
+	turn := now - min(l.turned, l.expect)
 	if turn > l.longest.Load() {
 		l.longest.Store(turn)
 	}
+	l.expect = now
 }
 
 func (l *loop) takeNotes() {
@@ -325,6 +330,7 @@ func (l *loop) rest() {
 		if len(l.dues) > 0 {
 			due = l.dues[0].due
 		}
+		l.expect = max(l.expect, min(until, due))
 		left := min(until, due-l.spin) - now
 		if left < 2000 {
 			for due <= until && now < due && due-now <= l.spin {
@@ -371,6 +377,7 @@ func (l *loop) park() {
 		_, _ = unix.Poll(files, -1) // an early return is followed by a turn
 	}
 	l.asleep.Store(false)
+	l.expect = l.clock.Now() // it was to rest for as long as it did
 	l.hush()
 	l.sweep() // some kept connections may have been closed meanwhile
 }

@@ -37,7 +37,8 @@ type Vitals struct {
 	Left  int64                // of them, those that left data queued: the reader was behind
 	Lag   *recording.Histogram // from the kernel's receipt of bytes to their reading, ns; nil where the kernel does not stamp
 	Turn  recording.Maybe[int64]
-	// Turn is the longest turn of an event loop, ns; absent where there is none.
+	// Turn is the longest turn of an event loop, ns, from when it was to begin; absent
+	// where there is none.
 
 	// Canary is how late events of a known time were stamped, ns, where the
 	// kernel does not stamp; else nil.

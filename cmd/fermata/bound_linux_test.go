@@ -87,6 +87,28 @@ func TestThrottledClient(t *testing.T) {
 	})
 }
 
+// A client that was not run for a while, stopped or on a machine that was, looked at no
+// socket meanwhile, though the loop had nothing to do when it was stopped.
+func TestStoppedClient(t *testing.T) {
+	const stopped = 1500 * time.Millisecond
+	dir := t.TempDir()
+	server := newScripted(t, "models: {a: {ttft: 10ms, gap: 100ms, tokens: max}}")
+	p := start(t, dir, "run", server.URL, "--transport", "fast", "--schedule", "constant", "--rate", "20", "--requests", "60", "--warmup", "0", "--drain", "quiet",
+		"--input", "16", "--output", "30", "--out", "run", "--quiet")
+	await(t, "tokens", func() bool { return server.tokens(t) > 20 })
+	p.signal(syscall.SIGSTOP)
+	time.Sleep(stopped)
+	p.signal(syscall.SIGCONT)
+	code := p.exit()
+	r := resultOf(t, filepath.Join(dir, "run"))
+	if r.Health.LoopTurnMax == nil {
+		t.Fatalf("exit code %d, and no longest turn: %s", code, p.err.String())
+	}
+	if longest := time.Duration(*r.Health.LoopTurnMax); longest < stopped*9/10 || longest > time.Minute {
+		t.Errorf("stopped for %v, and the longest turn took %v", stopped, longest)
+	}
+}
+
 // exactAgainst is how long after its sending, by the server's log, each arrival
 // was stamped whose stamp is exact.
 func exactAgainst(t testing.TB, run, truth string) []time.Duration {
