@@ -33,13 +33,15 @@ type scrape struct {
 // newScrape finds the page of the server's figures; nil where there is none.
 func newScrape(ctx context.Context, s *spec.Run, all []*target, o Options) *scrape {
 	where := s.Record.Scrape
-	if where == spec.ScrapeOff || len(all) != 1 {
+	auto := where == "" || where == spec.ScrapeAuto
+	switch {
+	case where == spec.ScrapeOff, auto && o.Quick:
+		return nil
+	case len(all) != 1:
+		o.Say("what the servers say of themselves is not recorded: their /metrics is asked for one target only")
 		return nil
 	}
-	t, auto := all[0], where == "" || where == spec.ScrapeAuto
-	if auto && o.Quick {
-		return nil
-	}
+	t := all[0]
 	open, err := wire.Open(s.Connect)
 	if err != nil {
 		return nil // which the run itself will say

@@ -63,6 +63,9 @@ seed: 4
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strings.Count(strings.Join(said, "\n"), "what the servers say of themselves is not recorded") != 1 {
+		t.Errorf("that no server is asked for its figures must be said once: %q", said)
+	}
 	r := done.Result
 	quick, slow := r.Targets["quick"], r.Targets["slow"]
 	if len(r.Targets) != 2 || quick.Outcomes["ok"] != 10 || slow.Outcomes["ok"] != 24 || slow.Outcomes["http_error"] != 6 || r.Outcomes["ok"] != 34 {
