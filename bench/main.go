@@ -28,7 +28,6 @@ import (
 	"syscall"
 	"time"
 
-	"fermata/beacon"
 	"fermata/experiment"
 )
 
@@ -64,7 +63,7 @@ func main() {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "beacon":
-			exit(beacon.Main(os.Stdin, os.Stdout))
+			exit(experiment.BeaconMain(os.Args[2], os.Stdin, os.Stdout))
 		case "trial":
 			exit(experiment.TrialMain(os.Stdin, os.Stdout))
 		case "burn":

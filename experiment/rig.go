@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fermata/beacon"
@@ -28,7 +31,7 @@ type Rig struct {
 
 // NewRig starts a beacon, on a core of its own where there are two, and ahead of
 // everything else there if this user may. command makes a command of this
-// executable: "beacon" must run beacon.Main, "trial" TrialMain. Realtime asks the
+// executable: "beacon" and a folder must run BeaconMain, "trial" TrialMain. Realtime asks the
 // same for clients, which isolates them from a busy machine.
 func NewRig(command func(role ...string) *exec.Cmd, realtime bool) (*Rig, error) {
 	r := &Rig{command: command, Realtime: realtime}
@@ -39,11 +42,27 @@ func NewRig(command func(role ...string) *exec.Cmd, realtime bool) (*Rig, error)
 	if r.dir, r.remove, err = tempFolder(); err != nil {
 		return nil, err
 	}
-	if r.Beacon, err = beacon.Start(command("beacon"), place.Place{Cores: r.ServerCores, Realtime: true}); err != nil {
+	if r.Beacon, err = beacon.Start(command("beacon", r.dir), place.Place{Cores: r.ServerCores, Realtime: true}); err != nil {
 		r.remove()
 		return nil, err
 	}
 	return r, nil
+}
+
+// BeaconMain is a rig's beacon as a process of its own. It ends when in does, and then
+// removes the rig's folder dir, so that nothing is left of a rig that was killed either.
+func BeaconMain(dir string, in io.Reader, out io.Writer) error {
+	err := beacon.Main(in, out)
+	if !strings.HasPrefix(filepath.Base(dir), trialFolders) { // whoever typed this meant something else
+		return err
+	}
+	for range 20 { // a trial may be writing into it still, as it ends
+		if os.RemoveAll(dir) == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
 }
 
 // Close ends the beacon and removes the recordings.

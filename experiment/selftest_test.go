@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch role := os.Getenv("EXPERIMENT_TEST_ROLE"); role {
 	case "beacon":
-		err = beacon.Main(os.Stdin, os.Stdout)
+		err = BeaconMain(os.Getenv("EXPERIMENT_TEST_FOLDER"), os.Stdin, os.Stdout)
 	case "trial":
 		err = TrialMain(os.Stdin, os.Stdout)
 	default:
@@ -44,6 +44,9 @@ func rig(t testing.TB) *Rig {
 	r, err := NewRig(func(role ...string) *exec.Cmd {
 		cmd := exec.Command(exe)
 		cmd.Env = append(os.Environ(), "EXPERIMENT_TEST_ROLE="+role[0])
+		if len(role) > 1 {
+			cmd.Env = append(cmd.Env, "EXPERIMENT_TEST_FOLDER="+role[1])
+		}
 		cmd.Stderr = os.Stderr
 		return cmd
 	}, false)

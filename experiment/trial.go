@@ -210,8 +210,11 @@ func room() int {
 	return int(max(0, n))
 }
 
+// trialFolders is how the names of folders for trials begin.
+const trialFolders = "fermata-selftest-"
+
 func tempFolder() (string, func(), error) {
-	dir, err := os.MkdirTemp("", "fermata-selftest-")
+	dir, err := os.MkdirTemp("", trialFolders)
 	if err != nil {
 		return "", nil, fmt.Errorf("making a folder for the self-test's recordings: %w", err)
 	}

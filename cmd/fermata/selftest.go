@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fermata/beacon"
 	"fermata/experiment"
 	"fermata/report"
 	"fermata/wire"
@@ -76,18 +75,19 @@ figures cannot be quoted; 130 interrupted.`,
 		}
 		return nil
 	}
-	c.AddCommand(newRole("beacon", func() error { return beacon.Main(os.Stdin, os.Stdout) }))
-	c.AddCommand(newRole("trial", func() error { return experiment.TrialMain(os.Stdin, os.Stdout) }))
+	c.AddCommand(newRole("beacon", 1, func(args []string) error { return experiment.BeaconMain(args[0], os.Stdin, os.Stdout) }))
+	c.AddCommand(newRole("trial", 0, func([]string) error { return experiment.TrialMain(os.Stdin, os.Stdout) }))
 	return c
 }
 
 // newRole is a part of the self-test as a process of its own. Nobody types it.
-func newRole(name string, main func() error) *cobra.Command {
+func newRole(name string, n int, main func(args []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: "A part of the self-test", Hidden: true, Args: takes(0, 0, ""),
-		RunE: func(*cobra.Command, []string) error {
-			signal.Ignore(os.Interrupt) // ^C at a terminal goes to all: who started this one ends it
-			return main()
+		Use: name, Short: "A part of the self-test", Hidden: true, Args: takes(n, n, ""),
+		RunE: func(_ *cobra.Command, args []string) error {
+			// ^C at a terminal goes to all, and so does its end: who started this one ends it.
+			signal.Ignore(os.Interrupt, syscall.SIGHUP)
+			return main(args)
 		},
 	}
 }

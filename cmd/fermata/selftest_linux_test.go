@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,5 +61,30 @@ func TestSelftestInterrupted(t *testing.T) {
 	}
 	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("it took %v", d)
+	}
+}
+
+// One that is killed leaves neither processes nor a folder.
+func TestSelftestKilled(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	left := func() int {
+		all, err := os.ReadDir(temp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	p := start(t, t.TempDir(), "selftest")
+	await(t, "a recording", func() bool {
+		made, _ := filepath.Glob(filepath.Join(temp, "*", "1", "*"))
+		return len(made) > 0
+	})
+	p.signal(syscall.SIGKILL)
+	p.exit()
+	await(t, "its folder to go", func() bool { return left() == 0 })
+	time.Sleep(100 * time.Millisecond) // nobody makes it anew
+	if n := left(); n != 0 {
+		t.Errorf("%d folders are left", n)
 	}
 }
