@@ -135,7 +135,7 @@ func runsBlock(rs []*metrics.Result, names, legends []string) block {
 			text(term.Duration(float64(r.Window.EndNs - r.Window.StartNs))), text(orNone(target)),
 		})
 	}
-	b.notes = b.table.fewNote()
+	b.notes = b.table.markNotes()
 	for _, k := range labelsDiffer(rs) {
 		var values []string
 		for i, r := range rs {

@@ -278,14 +278,21 @@ func plain(d *metrics.Dist, name string) *float64 {
 	}
 }
 
-// fewNote explains figures that are shown and cannot be stated, where t has any.
-func (t *table) fewNote() []string {
-	for _, r := range t.rows {
-		if slices.ContainsFunc(r, func(c cell) bool { return c.mark == marks[statusInsufficient] }) {
-			return []string{noteFew + ", or no steady state: no verdict rests on it"}
+// markNotes explains the marks of t's figures, those that it has.
+func (t *table) markNotes() []string {
+	var notes []string
+	for _, m := range []struct{ mark, note string }{
+		{marks[statusAssumed], noteAssumed},
+		{marks[statusOpen], noteOpen},
+		{marks[statusInsufficient], noteFew + ", or no steady state: no verdict rests on it"},
+	} {
+		if slices.ContainsFunc(t.rows, func(r []cell) bool {
+			return slices.ContainsFunc(r, func(c cell) bool { return c.mark == m.mark })
+		}) {
+			notes = append(notes, m.note)
 		}
 	}
-	return nil
+	return notes
 }
 
 // level is the confidence level of the intervals: 95 %.

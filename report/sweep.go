@@ -340,7 +340,7 @@ func (s *Sweep) frontier() block {
 		}
 		t.rows = append(t.rows, append(row, text(strings.Join(s.marks(p), ", "))))
 	}
-	b := block{title: "Throughput, latency and what was good", table: t, notes: t.fewNote()}
+	b := block{title: "Throughput, latency and what was good", table: t, notes: t.markNotes()}
 	if objectives > 0 {
 		last := ""
 		for i := range s.Points {

@@ -45,7 +45,7 @@ func targets(r *metrics.Result) block {
 			quantileCell("ns", m.GapLongest, 0.99), verdicts(t.SLO),
 		})
 	}
-	b.notes = b.table.fewNote()
+	b.notes = b.table.markNotes()
 	return b
 }
 

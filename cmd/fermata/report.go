@@ -47,7 +47,7 @@ measurement cannot carry the claim.`,
 	c.Flags().Int64SliceVar(&show, "request", nil, "put every arrival of `REQUEST` on the page too, where it holds a sample only")
 	c.Flags().Int64Var(&why, "why", -1, "tell only why `REQUEST` of a simulated run was silent for longest")
 	for _, name := range []string{"request", "why"} {
-		c.Flags().Lookup(name).DefValue = "" // what stands for none is nobody's to give
+		c.Flags().Lookup(name).DefValue = "0" // help shows no zero: what stands for none is nobody's to give
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
