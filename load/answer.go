@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -41,12 +42,14 @@ type answer struct {
 
 	head      bool
 	streaming bool
+	coded     bool // its body has a content coding
 	status    int
-	header    http.Header
-	unpack    *unpacker  // of a compressed body; nil for most
-	began     bool       // the stream had an event
-	body      []byte     // of an answer that is not a stream, or of a stream before its first event
-	read      wire.Stamp // of the latest bytes
+	received  int64       // Unix ns: when the server says that it had the request; 0 if it does not
+	refusal   http.Header // of an answer that may say when to try again
+	unpack    *unpacker   // of a compressed body; nil for most
+	began     bool        // the stream had an event
+	body      []byte      // of an answer that is not a stream, or of a stream before its first event
+	read      wire.Stamp  // of the latest bytes
 
 	counts []int32 // tokens of each candidate, as the server says
 	last   int64   // time of the last candidate
@@ -87,7 +90,8 @@ func (a *answer) Sent(at int64, connected recording.Maybe[int64]) error {
 
 // Head implements wire.Sink.
 func (a *answer) Head(status int, h http.Header, at wire.Stamp) error {
-	a.head, a.status, a.header = true, status, h
+	a.head, a.status = true, status
+	a.note(h)
 	a.trace.HTTPStatus = int32(status)
 	kind := strings.ToLower(h.Get("Content-Type"))
 	a.streaming = status == http.StatusOK && !strings.HasPrefix(kind, "application/json") && !strings.HasPrefix(kind, "text/html")
@@ -99,6 +103,19 @@ func (a *answer) Head(status int, h http.Header, at wire.Stamp) error {
 		return err // the status of another says enough
 	}
 	return nil
+}
+
+// note keeps of a head what is asked for once the answer has ended. A stream lasts, and
+// there are many: all of its head would be half a KiB for each.
+func (a *answer) note(h http.Header) {
+	enc := h.Get("Content-Encoding")
+	a.coded = enc != "" && enc != "identity"
+	if wall, err := strconv.ParseInt(h.Get("X-Fermata-Received-Ns"), 10, 64); err == nil {
+		a.received = wall
+	}
+	if a.status != http.StatusOK || h.Get("Retry-After") != "" || h.Get("Retry-After-Ms") != "" {
+		a.refusal = h
+	}
 }
 
 // Data implements wire.Sink.

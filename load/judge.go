@@ -49,7 +49,7 @@ func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string
 	if outcome == recording.OK && !said.Done {
 		addNote(t, recording.NoteNoDone)
 	}
-	if enc := a.header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+	if a.coded {
 		addNote(t, recording.NoteGzip)
 	}
 }
@@ -100,8 +100,8 @@ func (a *answer) told(said *dialect.Answer, zeroWallNs int64) {
 	t.ServerQueue, t.ServerPrefill = said.QueueNs, said.PrefillNs
 	if wall := said.ReceivedWallNs; wall.OK {
 		t.ServerReceived = recording.Some(wall.V - zeroWallNs)
-	} else if wall, ok := headerNs(a.header, "X-Fermata-Received-Ns"); ok {
-		t.ServerReceived = recording.Some(wall - zeroWallNs)
+	} else if a.received > 0 {
+		t.ServerReceived = recording.Some(a.received - zeroWallNs)
 	}
 	for _, n := range said.Notes {
 		addNote(t, n)

@@ -97,7 +97,7 @@ func (r *run) sitOut(wait time.Duration, phase recording.Phase) bool {
 
 // pause is how long a request waits for its next try.
 func (r *run) pause(f *flight) time.Duration {
-	if wait, ok := retryAfter(f.answer.header, time.Now()); ok {
+	if wait, ok := retryAfter(f.refusal, time.Now()); ok {
 		return min(wait, mostWait)
 	}
 	return backOff(r.Seed, f.trace.Index, f.trace.Try)

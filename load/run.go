@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"runtime"
 	"strconv"
 	"strings"
@@ -530,8 +529,3 @@ const (
 	hidden       = "[secret]"
 	fewestHidden = 4 // letters of a secret's beginning that are worth hiding
 )
-
-func headerNs(h http.Header, name string) (int64, bool) {
-	v, err := strconv.ParseInt(h.Get(name), 10, 64)
-	return v, err == nil
-}
