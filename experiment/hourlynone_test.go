@@ -72,6 +72,11 @@ func TestFoldersOfOneProcess(t *testing.T) {
 			_, _, err := hostedAt(context.Background(), "http://127.0.0.1:1", dir, 40)
 			return err
 		},
+		"a sweep": func(dir string) error {
+			sets := []conf.Setting{{Path: "target.url", Value: "http://127.0.0.1:1"}, {Path: "schedule.requests", Value: "2"}}
+			_, _, err := (&Sweep{Subject: Subject{Sets: sets}, Rates: []string{"1"}}).Run(context.Background(), Options{Out: dir, Say: t.Logf})
+			return err
+		},
 		"a profile": func(dir string) error {
 			_, err := Profile(context.Background(), []conf.Setting{{Path: "target.url", Value: "http://127.0.0.1:1"}}, ProfilePlan{}, Options{Out: dir, Say: t.Logf})
 			return err

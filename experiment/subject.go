@@ -154,6 +154,7 @@ func (p *play) length() (requests int64, seconds float64, err error) {
 type series struct {
 	dir  string
 	plan seriesPlan
+	held *os.File // keeps other processes out of the folder
 }
 
 // seriesFile is the plan of a series in its folder.
@@ -168,15 +169,29 @@ type seriesPlan struct {
 
 const seriesSchema = "fermata.series/1"
 
-// openSeries reads the plan in a folder, or begins one with a seed.
-func openSeries(dir string, seed uint64) (*series, error) {
+// openSeries reads the plan in a folder, or begins one with a seed. Until end the
+// folder is this process's alone: another would move the run under way aside.
+func openSeries(dir string, seed uint64) (_ *series, err error) {
 	s := &series{dir: dir, plan: seriesPlan{Schema: seriesSchema, Seed: seed, Plays: map[string]string{}}}
+	if exists(dir) {
+		if s.held, err = alone(dir); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				s.end()
+			}
+		}()
+	}
 	data, err := os.ReadFile(filepath.Join(dir, seriesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		if exists(filepath.Join(dir, "requests.parquet")) || exists(filepath.Join(dir, "journal")) {
 			return nil, conf.Mistakes{{File: "--out", Text: dir + " holds a run: give another folder, or leave --out away"}}
 		}
-		return s, writable(dir)
+		if err := writable(dir); err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading what was measured before: %w", err)
@@ -197,10 +212,22 @@ func (s *series) admit(label string, p *play) error {
 	return nil
 }
 
+// end lets other processes into the folder.
+func (s *series) end() {
+	if s.held != nil {
+		s.held.Close()
+	}
+}
+
 // begin writes the plan down.
-func (s *series) begin() error {
+func (s *series) begin() (err error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of the runs: %w", err)
+	}
+	if s.held == nil {
+		if s.held, err = alone(s.dir); err != nil {
+			return err
+		}
 	}
 	b, err := json.MarshalIndent(s.plan, "", "  ")
 	if err == nil {

@@ -57,6 +57,7 @@ func (s *Sweep) Run(ctx context.Context, o Options) (*report.Sweep, string, erro
 	if err != nil {
 		return nil, "", err
 	}
+	defer kept.end()
 	purse, err := newSweepPurse(first)
 	if err != nil {
 		return nil, "", err

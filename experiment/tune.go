@@ -71,6 +71,7 @@ func Tune(ctx context.Context, t *spec.Tune, o Options) (*report.Tuning, string,
 	if err != nil {
 		return nil, "", err
 	}
+	defer kept.end()
 	if kept.plan.Port == 0 && slices.ContainsFunc(t.Systems, func(s spec.TuneSystem) bool { return s.Command != "" }) {
 		if kept.plan.Port, err = freePort(); err != nil {
 			return nil, "", err

@@ -76,7 +76,7 @@ func (o *Options) checkRate(f *finding) {
 			}
 		}
 	case o.Rate == 0 && !o.hasPlan():
-		f.wrong("rate", "must be given: requests a second (or give ramp, steps, concurrency or a file of times)")
+		f.wrong("rate", "must be given: requests a second, as --rate has it (or give concurrency, ramp, steps or a file of times)")
 	case o.Rate != 0 && !inside(o.Rate, rateMin, rateMax):
 		f.wrong("rate", "must be between %s requests a second, not %v", bounds(rateMin, rateMax), o.Rate)
 	}
