@@ -1,7 +1,10 @@
 package load
 
 import (
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +55,53 @@ func TestEveryStampAgainstTheTruth(t *testing.T) {
 	}
 }
 
+// Where the kernel does not stamp, the canary's figure is the error of the run's own
+// arrivals: at least 99 of 100 are stamped no later than it heard at worst. It grows when
+// the reader is kept from its work, as theirs does. Bounds stay what is certain.
+func TestCanaryTellsTheErrorOfArrivals(t *testing.T) {
+	t.Setenv("FERMATA_STAMPS", "user")
+	each := map[string]any{"stream_options": map[string]any{"include_usage": true, "continuous_usage_stats": true}}
+	measure := func(t testing.TB) (b bounds, median int64) {
+		t.Helper()
+		b = measureBounds(t, "{ttft: 30ms, gap: 10ms, tokens: 60}", 60, 1, 4, each)
+		b.log(t)
+		median, ok := b.canary.At((b.canary.N() + 1) / 2)
+		if !ok {
+			t.Fatal("there was no canary")
+		}
+		return b, median
+	}
+	var free int64
+	calm.TryWithin(t, time.Duration(slack), func(t testing.TB) { // the canary sings every 10 ms: what is shorter may pass it by
+		var b bounds
+		b, free = measure(t)
+		worst, _ := b.canary.At(b.canary.N())
+		over := 0
+		for _, late := range b.late {
+			if late > worst+slack+b.drift {
+				over++
+			}
+		}
+		if over*100 > b.n || b.outside*100 > b.n {
+			t.Errorf("%d of %d arrivals were stamped later than the canary's %v, %d later than their bounds", over, b.n, time.Duration(worst), b.outside)
+		}
+	})
+
+	var over atomic.Bool
+	var burner sync.WaitGroup
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // which a busy goroutine has for 10 ms at a time
+	burner.Go(func() {
+		for !over.Load() {
+		}
+	})
+	defer burner.Wait()
+	defer over.Store(true)
+	b, kept := measure(t)
+	if late := b.late[b.n/2]; kept < 2*free {
+		t.Errorf("the median canary was stamped %v late, and %v beside a busy goroutine; the median arrival %v", time.Duration(free), time.Duration(kept), time.Duration(late))
+	}
+}
+
 // attempts is how often a run may be disturbed.
 const attempts = 5
 
@@ -72,6 +122,11 @@ func measureBounds(t testing.TB, model string, events int, perEvent int32, strea
 		lines[line.ID] = line
 	}
 	b := bounds{zero: clock.ZeroWallNs(), drift: drift}
+	for i := range r.samples {
+		if h := r.samples[i].Canary(); h != nil {
+			b.canary.Merge(h)
+		}
+	}
 	for i := range r.traces {
 		tr := &r.traces[i]
 		line, ok := lines[tr.ResponseID]
@@ -92,6 +147,7 @@ type bounds struct {
 	n, outside  int
 	late        []int64 // stamp - truth
 	width       []int64
+	canary      recording.Histogram
 }
 
 func (b *bounds) check(t testing.TB, tr *recording.Trace, line *serve.Truth) {
