@@ -53,6 +53,10 @@ type Measure struct {
 	// result has it; nil where there is no such thing.
 	Insufficient func(*metrics.Result) bool
 
+	// Withheld says why values of runs, those of both systems, are shown and not tested,
+	// such as Unlike; empty where they are tested. Nil where nothing is withheld.
+	Withheld func([]*metrics.Result) string
+
 	Of   func(*metrics.Result) *float64              // of a run; nil where it has none
 	Each func(*metrics.Request) (v float64, ok bool) // of which a run's statistic is the mean; nil where there is no such thing
 }
@@ -75,6 +79,7 @@ func Compare(systems []System, measures []Measure) (*Comparison, error) {
 	if c.Refused = refusal(systems); c.Refused != "" {
 		return c, nil
 	}
+	c.costs(systems)
 	for b := range systems[1:] {
 		against := newMatch(&systems[0], &systems[b+1])
 		for i := range measures {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"fermata/internal/stats"
+	"fermata/metrics"
 )
 
 const (
@@ -18,7 +19,14 @@ const (
 // entry tests one measure.
 func (m *match) entry(x *Measure) Entry {
 	e := Entry{Metric: x.Metric, Stat: x.Stat, Objective: x.Objective, Run: m.b.Name, Unit: x.Unit}
-	switch {
+	switch why := m.withheld(x); {
+	case why == Unlike: // values of two kinds have no one unit
+		e.Why, e.Unit = why, ""
+	case why != "":
+		v := m.values(x)
+		if e.state(v, x.Ratios && v.positive()); e.Why == "" {
+			e.Why = why
+		}
 	case m.fewest() >= FewestRuns:
 		m.byRuns(&e, x)
 	case x.Each != nil && x.Percentile <= 0:
@@ -30,6 +38,20 @@ func (m *match) entry(x *Measure) Entry {
 		}
 	}
 	return e
+}
+
+// withheld is why a measure is not tested of these systems, whatever its values are.
+func (m *match) withheld(x *Measure) string {
+	if x.Withheld == nil {
+		return ""
+	}
+	var all []*metrics.Result
+	for _, s := range []*System{m.a, m.b} {
+		for i := range s.Runs {
+			all = append(all, s.Runs[i].Result)
+		}
+	}
+	return x.Withheld(all)
 }
 
 // values are the statistics of the runs of both sides, those of pairs at equal

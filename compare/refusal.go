@@ -148,6 +148,7 @@ func cautions(systems []System) []metrics.Warning {
 				add("load_unknown", "Make sure that the same was asked of both.", "%s has no run file: nothing says what load it was offered", r.Name)
 			}
 		}
+		all = append(all, costCautions(&systems[s])...)
 		if good == 0 {
 			add("no_answers", "`fermata report` says how they failed.", "no request of %s succeeded: only failures can be compared", systems[s].Name)
 		}

@@ -44,6 +44,8 @@ type Side struct {
 	Seeds    []uint64 `json:"seeds"`
 	Requests int64    `json:"requests"`
 	OK       int64    `json:"ok"`
+
+	Costs []RunCost `json:"costs,omitempty"` // one a run; nil without prices
 }
 
 // How an entry was tested.
@@ -62,6 +64,9 @@ const (
 	Bursts         = "bursts"           // fewer than five batches of five correlation times each
 	Insufficient   = "insufficient"     // its runs do not have the requests for the percentile
 	Absent         = "absent"           // a system does not have the metric
+	Unlike         = "unlike"           // costs of two kinds, which have no difference
+	OfLoad         = "of_load"          // a cost by the hour at a load that somebody chose
+	OfSearch       = "of_search"        // a cost at a capacity, whose chance is that of its search
 )
 
 // An Entry is one statistic of one further system beside the first. A, B, their

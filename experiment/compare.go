@@ -31,6 +31,7 @@ type Comparison struct {
 var usualMetrics = []string{
 	"ttft_due.mean", "ttft_due.p50", "ttft_due.p99", "tbt.p99", "tpot.mean", "tpot.p50", "tpot.p99", "gap_longest.p99",
 	"e2e.mean", "e2e.p50", "e2e.p99", "failed_share", "output_tokens_per_s",
+	"cost.per_million", "cost.per_million_good", "cost.per_good_request",
 }
 
 // Compare reads the runs and says what differs.
@@ -198,7 +199,7 @@ func measuresOf(statistics []report.Statistic, systems []compare.System, goals [
 		m := measureOf(&statistics[i], objectives)
 		if asked || anyHas(systems, m.Of) {
 			m.Unit = unitOf(&statistics[i], systems)
-			m.Ratios = m.Unit == "ns" || strings.HasSuffix(m.Unit, "/s")
+			m.Ratios = m.Ratios || m.Unit == "ns" || strings.HasSuffix(m.Unit, "/s")
 			all = append(all, m)
 		}
 	}
@@ -231,6 +232,9 @@ func unitOf(s *report.Statistic, systems []compare.System) string {
 func measureOf(s *report.Statistic, objectives []metrics.Objective) compare.Measure {
 	m := compare.Measure{Metric: s.Metric, Stat: s.Stat, Better: s.Better, Percentile: float64(s.PerMille) / 1000}
 	m.Insufficient = s.Insufficient
+	if s.Metric == "cost" {
+		m.Ratios, m.Withheld = true, compare.CostWithheld(s.Stat != "per_million")
+	}
 	m.Of = func(r *metrics.Result) *float64 {
 		v, _ := s.Of(r)
 		return v

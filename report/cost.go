@@ -51,20 +51,24 @@ func costs(r *metrics.Result) block {
 		t.rows = append(t.rows, []cell{text(orText(stepWords[s.Name], s.Name)), text(factor), text(value)})
 	}
 	b.table = t
-	q := &c.Prices
+	b.fact("prices", quotedText(&c.Prices, c.Currency))
+	return b
+}
+
+// quotedText says what the prices are and where they are from.
+func quotedText(q *cost.Quoted, currency string) string {
 	price := ""
 	switch {
 	case q.GPU != nil:
-		price = fmt.Sprintf("%d GPU at %s %s an hour", q.GPU.Count, q.GPU.PerHour, c.Currency)
+		price = fmt.Sprintf("%d GPU at %s %s an hour", q.GPU.Count, q.GPU.PerHour, currency)
 	case q.Tokens != nil:
-		price = fmt.Sprintf("%s in, %s out, %s a million", q.Tokens.InputPerMillion, q.Tokens.OutputPerMillion, c.Currency)
+		price = fmt.Sprintf("%s in, %s out, %s a million", q.Tokens.InputPerMillion, q.Tokens.OutputPerMillion, currency)
 	}
 	sum := ""
 	if len(q.SHA256) > 12 {
 		sum = "sha256 " + q.SHA256[:12] + "…"
 	}
-	b.fact("prices", joined(" · ", price, "of "+term.Plain(q.Date), term.Plain(q.Source), sum))
-	return b
+	return joined(" · ", price, "of "+term.Plain(q.Date), term.Plain(q.Source), sum)
 }
 
 func costText(value, low, high, currency string) string {

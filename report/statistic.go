@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/cost"
 	"fermata/metrics"
 )
 
@@ -76,6 +77,9 @@ var wholes = map[string]struct {
 	"longest_gap.ns":                 {unit: "ns", of: ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Ns) })},
 	"longest_gap.prefill_iterations": {unit: "iterations", of: ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.PrefillIterations) })},
 	"longest_gap.prompts":            {unit: "prompts", of: ofLongest(func(g *metrics.SimulatedGap) float64 { return float64(g.Prompts) })},
+	"cost.per_million":               {of: ofCost(func(c *cost.Statement) string { return c.PerMillion })},
+	"cost.per_million_good":          {of: ofCost(func(c *cost.Statement) string { return c.PerMillionGood })},
+	"cost.per_good_request":          {of: ofCost(func(c *cost.Statement) string { return c.PerGoodRequest })},
 	"failed": {unit: "requests", of: func(r *metrics.Result) *float64 {
 		v := float64(r.Load.Measured - r.Outcomes["ok"])
 		return &v
@@ -88,6 +92,7 @@ var (
 		"failed": "lower", "failed_share": "lower", "requests_per_s": "higher", "output_tokens_per_s": "higher",
 		"rates.tpot": "higher", "rates.tail_tbt": "higher", fluidStatistic: "higher",
 		"longest_gap.ns": "lower", "evictions": "lower",
+		"cost.per_million": "lower", "cost.per_million_good": "lower", "cost.per_good_request": "lower",
 	}
 	betterGroup = map[group]string{timing: "lower", freezing: "lower", speed: "higher"}
 )
@@ -111,6 +116,30 @@ func ofLongest(of func(*metrics.SimulatedGap) float64) func(*metrics.Result) *fl
 	})
 }
 
+// costMetric is that of statistics in a currency.
+const costMetric = "cost"
+
+func ofCost(of func(*cost.Statement) string) func(*metrics.Result) *float64 {
+	return func(r *metrics.Result) *float64 {
+		if r.Cost == nil {
+			return nil
+		}
+		a, err := cost.ParseAmount(of(r.Cost))
+		if err != nil {
+			return nil // there is no such amount
+		}
+		v := a.Float()
+		return &v
+	}
+}
+
+func currencyOf(r *metrics.Result) string {
+	if r.Cost == nil {
+		return ""
+	}
+	return r.Cost.Currency
+}
+
 const statisticHelp = "such as ttft_due.p99, scheduling_delay.over25s, gap_longest.max, rates.fluid, slo1.share or busy_share"
 
 // ParseStatistic reads the name of a statistic.
@@ -120,6 +149,9 @@ func ParseStatistic(name string) (Statistic, error) {
 	if w, ok := wholes[name]; ok {
 		s.Better = betterWhole[name]
 		s.of = func(r *metrics.Result) (*float64, string) { return w.of(r), w.unit }
+		if s.Metric == costMetric {
+			s.of = func(r *metrics.Result) (*float64, string) { return w.of(r), currencyOf(r) }
+		}
 		s.rests, s.p = w.rests, w.p
 		return s, nil
 	}

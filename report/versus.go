@@ -69,6 +69,9 @@ func versus(c *compare.Comparison) *page {
 	names := sideNames(c)
 	p.add(sidesBlock(c, names))
 	p.add(block{title: "Warnings", warnings: c.Warnings})
+	if len(c.Systems) > 0 && len(c.Systems[0].Costs) > 0 {
+		p.add(costsBeside(c, names))
+	}
 	for i := 1; i < len(c.Systems); i++ {
 		of := func(name string) string { return name + " of " + names[i] + " against " + names[0] }
 		if len(c.Systems) == 2 {
@@ -178,11 +181,20 @@ func entryLabel(e *compare.Entry) string {
 		return "failed"
 	case e.Metric == "output_tokens_per_s":
 		return "output tokens/s"
+	case e.Metric == costMetric:
+		return joined(" ", orText(term.Plain(e.Unit), "cost of"), costLabels[e.Stat])
 	case e.Stat == "":
 		return label
 	}
 	return label + " " + e.Stat
 }
+
+// costLabels are what figures of money are called among people.
+var costLabels = map[string]string{"per_million": "a million", "per_million_good": "a million good", perAnswer: "1k good answers"}
+
+// perAnswer is the statistic whose amounts have few digits that are not 0: pages tell
+// that of 1,000.
+const perAnswer = "per_good_request"
 
 // signedShare is +2.13% of a ratio.
 func signedShare(v float64) string { return signed(100*v) + "%" }
@@ -250,11 +262,14 @@ func entryDifference(e *compare.Entry) (difference, interval, mde string) {
 
 var whyUnresolved = []struct{ why, text string }{
 	{compare.Chance, "the difference may be chance; what would have been found in 80 % of such comparisons stands under “finds”"},
-	{compare.TooFewRuns, "fewer than 5 runs a side: percentiles and rates of single runs have no error to compare with"},
+	{compare.TooFewRuns, "fewer than 5 runs a side: percentiles, rates and costs of single runs have no error to compare with"},
 	{compare.TooFewRequests, "too few requests: a mean or share of single runs takes 200, a percentile 5 values beyond it in each run"},
 	{compare.Insufficient, "(*) half of the runs of a side, or more, have too few requests to state it, or no steady state: `fermata report` of one says what it takes, and no verdict rests on it"},
 	{compare.Bursts, "requests hang together over so long that fewer than 5 batches are worth anything: it takes longer runs, or 5 a side"},
 	{compare.Absent, "one of the systems does not have it"},
+	{compare.Unlike, "the costs are of other kinds: another currency, other tokens, another basis, or another meaning of good; each stands under Cost"},
+	{compare.OfLoad, "by the hour it is the cost of the load that was offered, which somebody chose: give --capacity, or compare loads that are there at once (--schedule all)"},
+	{compare.OfSearch, "it is the cost at a capacity, and the chance in that is of its search, not of these runs"},
 }
 
 func entriesBlock(title string, c *compare.Comparison, run, a, b string) block {
@@ -295,6 +310,12 @@ func entriesBlock(title string, c *compare.Comparison, run, a, b string) block {
 		}
 		of := func(v *float64) cell {
 			c := text(amountOrNone(e.Unit, v))
+			if e.Metric == costMetric && v != nil {
+				c = text(moneyText(*v))
+				if e.Stat == perAnswer {
+					c = text(moneyText(1000 * *v))
+				}
+			}
 			if e.Why == compare.Insufficient {
 				c.mark, c.tone = marks[statusInsufficient], term.Faint
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fermata/compare"
+	"fermata/cost"
 	"fermata/internal/term"
 	"fermata/metrics"
 )
@@ -17,11 +18,20 @@ func compared() *compare.Comparison {
 	ratio := func(d, low, high, mde float64) *compare.Ratio {
 		return &compare.Ratio{Difference: d, Low: &low, High: &high, MDE: &mde}
 	}
+	money := func(million, good, answer string) *cost.Statement {
+		return &cost.Statement{
+			Currency: "USD", Basis: cost.ByToken, Unit: cost.AllTokens, PerMillion: million, Good: cost.InTime, PerMillionGood: good, PerGoodRequest: answer,
+			Steps: []cost.Step{}, Prices: cost.Quoted{Date: "2026-11-01", Source: "list", Tokens: &cost.Tokens{InputPerMillion: "1", OutputPerMillion: "3"}},
+		}
+	}
+	one := money("1.60", "1.80", "0.0008")
+	one.Low, one.High, one.GoodLow, one.GoodHigh = "1.55", "1.65", "1.70", "1.90"
+	costs := []compare.RunCost{{Run: "x/a/01", Cost: money("1.00", "2.00", "0.0004")}, {Run: "x/a/02", Cost: money("4.00", "8.00", "0.0009")}, {Run: "x/b/01", Cost: one}, {Run: "x/b/02"}}
 	return &compare.Comparison{
 		Schema: compare.Schema, Tool: metrics.Tool{Name: "fermata", Version: "test"},
 		Systems: []compare.Side{
-			{Name: "before", Target: "http://127.0.0.1:8000", Model: "m", Runs: []string{"x/a/01"}, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Requests: 3000, OK: 3000},
-			{Name: "after", Target: "http://127.0.0.1:8001", Model: "m", Runs: []string{"x/b/01"}, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Requests: 3000, OK: 2970},
+			{Name: "before", Target: "http://127.0.0.1:8000", Model: "m", Runs: []string{"x/a/01"}, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Requests: 3000, OK: 3000, Costs: costs[:2]},
+			{Name: "after", Target: "http://127.0.0.1:8001", Model: "m", Runs: []string{"x/b/01"}, Seeds: []uint64{1, 2, 3, 4, 5, 6}, Requests: 3000, OK: 2970, Costs: costs[2:]},
 		},
 		Metrics: []compare.Entry{
 			{
@@ -45,6 +55,10 @@ func compared() *compare.Comparison {
 				Low: ptr(.005), High: ptr(.015), P: ptr(.001), PAdjusted: ptr(.002), VarianceRatio: ptr(4.0), MDE: ptr(.006), Resolved: true, Better: "b", Method: compare.PairedRuns, N: 6,
 			},
 			{Metric: "e2e", Stat: "p99", Run: "after", Unit: "ns", A: ptr(20e9), B: ptr(21e9), Difference: ptr(1e9), Relative: &compare.Ratio{Difference: .05}, Why: compare.TooFewRequests},
+			{
+				Metric: "cost", Stat: "per_million_good", Run: "after", Unit: "USD", A: ptr(4.0), B: ptr(1.8), Difference: ptr(-2.2), Relative: &compare.Ratio{Difference: -.55}, Why: compare.TooFewRuns,
+			},
+			{Metric: "cost", Stat: "per_million", Run: "after", Why: compare.Unlike},
 		},
 		Pairings: []compare.Pairing{{
 			Run: "after", Pairs: 6, Requests: 3000, OnlyBFailed: 30,
@@ -152,5 +166,40 @@ func TestComparisonCSV(t *testing.T) {
 	}
 	if rows[1][5] != "200000000" || rows[1][14] != "true" || rows[3][6] != "" || rows[3][16] != "absent" {
 		t.Errorf("%q", rows)
+	}
+}
+
+// What each system costs, by hand: of 1 and 4 the geometric mean is 2, of 2 and 8 it is 4,
+// and of 1,000 answers at 4 and 9 ten-thousandths it is 0.6. A run without a price is unknown beside one that has
+// one, what nobody says is good is price only, and runs of two currencies stand apart.
+func TestCostsBesideEachOther(t *testing.T) {
+	c := compared()
+	rows := func() (all [][]string) {
+		for _, r := range costsBeside(c, []string{"before", "after"}).table.rows {
+			var texts []string
+			for _, cell := range r {
+				texts = append(texts, cell.text)
+			}
+			all = append(all, texts)
+		}
+		return all
+	}
+	want := [][]string{
+		{"before", "2", "2.00 (1.00–4.00)", "4.00 (2.00–8.00)", "0.600 (0.400–0.900)", "USD"},
+		{"after", "1", "1.60 [1.55–1.65]", "1.80 [1.70–1.90]", "0.800", "USD"},
+		{"after", "1", "unknown", "unknown", "unknown", ""},
+	}
+	if got := rows(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+	first, second := c.Systems[0].Costs[0].Cost, c.Systems[0].Costs[1].Cost
+	first.Currency, first.Good, first.PerMillionGood, first.PerGoodRequest = "EUR", cost.PriceOnly, "", ""
+	second.PerMillion, second.PerMillionGood, second.PerGoodRequest = "0.00", "", ""
+	want = append([][]string{
+		{"before", "1", "1.00", "price only", "price only", "EUR"},
+		{"before", "1", "0.00", "none good", "none good", "USD"},
+	}, want[1:]...)
+	if got := rows(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
 	}
 }

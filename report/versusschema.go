@@ -2,13 +2,16 @@ package report
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	"fermata/compare"
 	"fermata/internal/schema"
 	"fermata/metrics"
 )
 
-var comparisonTypes = map[string]string{
+var comparisonTypes = withTypesOfCost(map[string]string{
+	"RunCost":    "What the tokens of one run cost.",
 	"Comparison": "What differs between systems that were offered the same load, and how sure that is.",
 	"Tool":       "What made the document.",
 	"Warning":    "What a careful reader must know.",
@@ -19,9 +22,12 @@ var comparisonTypes = map[string]string{
 	"Pairing":    "How far requests match those of the first system, by index, in runs with the same seed and load.",
 	"Moved":      "A request that took longer.",
 	"Shift":      "How a time moved for a group of paired requests. It has no interval: it says where to look.",
-}
+})
 
-var comparisonKeys = map[string]string{
+var comparisonKeys = withKeysOfCost(map[string]string{
+	"Side.costs":                 "What its tokens cost, run by run, as result.json has it. Absent where no run of any system has prices.",
+	"RunCost.run":                "Name of the run.",
+	"RunCost.cost":               "Absent where the price of its model is unknown, or it has no prices.",
 	"Comparison.schema":          "Name and version of this format. Keys may be added under the same version; meanings never change.",
 	"Comparison.metrics":         "What was asked, for each further system: one family of questions, whose p values are adjusted together.",
 	"Comparison.shifts":          "Who got worse, by prompt length and by place in the run.",
@@ -33,12 +39,12 @@ var comparisonKeys = map[string]string{
 	"Side.seeds":                 "Of its runs, as far as known.",
 	"Side.requests":              "Measured requests of all runs.",
 	"Side.ok":                    "Those that succeeded.",
-	"Entry.metric":               "A key of metrics in result.json, failed_share, output_tokens_per_s, or slo with a number.",
-	"Entry.stat":                 "mean, p50 and other percentiles, over25s, share; empty for single numbers.",
+	"Entry.metric":               "A key of metrics in result.json, failed_share, output_tokens_per_s, cost, or slo with a number.",
+	"Entry.stat":                 "mean, p50 and other percentiles, over25s, share; per_million, per_million_good and per_good_request of cost; empty for single numbers.",
 	"Entry.objective":            "That the share is of. Absent elsewhere.",
 	"Entry.run":                  "Name of the further system.",
-	"Entry.unit":                 "ns, tokens/s, share …",
-	"Entry.a":                    "Mean over the first system's runs, the geometric one of times and rates; over paired requests with paired_batches. Absent where it has none.",
+	"Entry.unit":                 "ns, tokens/s, share …; of cost its currency, and empty where there is no one.",
+	"Entry.a":                    "Mean over the first system's runs, the geometric one of times, rates and costs; over paired requests with paired_batches. Absent where it has none.",
 	"Entry.b":                    "The same of the further system. Absent where it has none.",
 	"Entry.difference":           "b - a. Absent where one of them is.",
 	"Entry.low":                  "Lower end of the 95 % interval of the difference, not widened for several questions. Absent where nothing could be tested.",
@@ -50,7 +56,7 @@ var comparisonKeys = map[string]string{
 	"Entry.mde":                  "Least difference that 80 % of such comparisons find at 5 %, before correction: 2.8 standard errors. Absent where nothing could be tested.",
 	"Entry.resolved":             "p_adjusted < 0.05.",
 	"Entry.better":               "Which side is better, where that is resolved and one direction is better; empty otherwise.",
-	"Entry.why":                  "Why it is not resolved: chance, too_few_runs, too_few_requests, bursts, absent. Absent where it is.",
+	"Entry.why":                  "Why it is not resolved: chance, too_few_runs, too_few_requests, insufficient, bursts, absent; of costs also unlike (of two kinds), of_load (by the hour, at a load that somebody chose), of_search (at a capacity). Absent where it is.",
 	"Entry.method":               "paired_runs, runs (Welch), paired_batches, batches (Welch). Absent where nothing could be tested.",
 	"Entry.n":                    "Pairs of runs or of batches; without pairs those of the side that has fewer. 0 where nothing could be tested.",
 	"Ratio.difference":           "Over a.",
@@ -76,7 +82,7 @@ var comparisonKeys = map[string]string{
 	"Shift.share_worse":          "Share of them that took over 5 % longer in b.",
 	"Shift.share_better":         "Share of them that took over 5 % longer in a.",
 	"Warning.help":               "What to do. Absent where nothing can be said.",
-}
+})
 
 const blindSpotMeaning = "A case in which one metric hides what another shows, by docs/blindspots.md, between two systems: of the first one, or of a further one beside it. It says what was recorded."
 
@@ -98,13 +104,35 @@ func withBlindSpots(keys map[string]string) map[string]string {
 	return all
 }
 
+// typesOfCost are those of a cost in result.json.
+var typesOfCost = []string{"Statement", "Step", "Promised", "Quoted", "GPU", "Tokens"}
+
+// withTypesOfCost are the descriptions of a document's types with those of a cost.
+func withTypesOfCost(types map[string]string) map[string]string {
+	for _, name := range typesOfCost {
+		types[name] = resultOptions().Types[name]
+	}
+	return types
+}
+
+// withKeysOfCost are the descriptions of a document's keys with those of a cost.
+func withKeysOfCost(keys map[string]string) map[string]string {
+	for name, meaning := range resultOptions().Keys {
+		if of, _, _ := strings.Cut(name, "."); slices.Contains(typesOfCost, of) {
+			keys[name] = meaning
+		}
+	}
+	return keys
+}
+
 var comparisonOptions = schema.Options{
 	ID: "urn:fermata:compare:1", Title: "What differs between runs, by fermata compare",
 	Types: comparisonTypes, Keys: withBlindSpots(comparisonKeys),
 	Enum: map[string][]string{
+		"Statement.basis": enums["Statement.basis"], "Statement.unit": enums["Statement.unit"], "Statement.good": enums["Statement.good"], "Step.name": enums["Step.name"],
 		"BlindSpot.code":    metrics.BlindSpotCodes(),
 		"Comparison.schema": {compare.Schema}, "Entry.better": {"a", "b", ""},
-		"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Insufficient, compare.Bursts, compare.Absent},
+		"Entry.why":    {compare.Chance, compare.TooFewRuns, compare.TooFewRequests, compare.Insufficient, compare.Bursts, compare.Absent, compare.Unlike, compare.OfLoad, compare.OfSearch},
 		"Entry.method": {compare.PairedRuns, compare.PairedBatches, compare.Runs, compare.Batches},
 	},
 }

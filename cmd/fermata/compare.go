@@ -24,6 +24,8 @@ index. With 5 runs a side or more, runs are the unit of the tests; with fewer,
 means and shares are tested by 20 batches of requests, and percentiles are not
 resolved. All that is asked is one family (Holm). docs/compare.md has the rules.
 
+With --prices, or prices in the run files, costs are compared too.
+
 Runs that cannot be compared are refused with the reason: other workloads or
 rates, runs in which this machine was the bottleneck, a run with itself.
 
@@ -33,10 +35,11 @@ worse, a further system is worse in something; 4 refused.`,
   fermata compare runs/ab
   fermata compare runs/ab/a runs/ab/b --fail-on worse
   fermata compare runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
+  fermata compare runs/before runs/after --prices prices.yaml
   fermata compare runs/before runs/after --metric ttft_due.mean -o json`,
 		Args: takes(1, -1, "two runs or more, or one folder that holds them"),
 	}
-	flags := addSpecFlags(c, isCompared)
+	flags := addSpecFlags(c, isReported)
 	c.Flags().Lookup("scenario").Usage = judgedScenario
 	c.Flags().StringArrayVar(&show, "metric", nil, "`METRIC` that is asked about, such as ttft_due.p99, e2e.mean, failed_share or slo1.share (default a choice)")
 	c.Flags().StringVar(&failOn, "fail-on", "", "`WHAT` gives exit code 3: worse")

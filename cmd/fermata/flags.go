@@ -87,12 +87,8 @@ func isPricing(f spec.Flag) bool {
 	return slices.Contains([]string{"prices", "provider", "capacity", "utilisation", "billed-failures"}, f.Name)
 }
 
-// isReported says that a flag means something to a report of a recording.
+// isReported says that a flag means something to a report or a comparison of recordings.
 func isReported(f spec.Flag) bool { return isJudging(f) || isPricing(f) }
-
-// isCompared says that a flag means something to a comparison, which is not about
-// money.
-func isCompared(f spec.Flag) bool { return isJudging(f) && !isPricing(f) }
 
 // isJudging says that a flag is about judging, not about running.
 func isJudging(f spec.Flag) bool {
