@@ -43,9 +43,9 @@ type htmlPage struct {
 	Verdicts       []fact // of each of several runs
 	Warnings       []metrics.Warning
 	Notes          []string
-	Headline       *table // of runs; nil of a document about many …
+	Headline       *table // of runs; nil of a document about many
 	HeadlineNotes  []string
-	Summary        []block // … which is these blocks
+	Summary        []block // before it: what a comparison found, or all that such a document says
 	Spots          []spot
 	Sections       []section
 	Single         *singles
@@ -166,7 +166,7 @@ func (h *htmlPage) words(results []*metrics.Result, c *compare.Comparison) {
 	}
 	if c != nil {
 		p := versus(c)
-		h.Verdict, h.Blocks = p.verdict, append(withoutWarnings(p.blocks), h.Blocks...)
+		h.Verdict, h.Summary = p.verdict, withoutWarnings(p.blocks)
 		said = append(slices.Clone(c.Warnings), said...)
 	}
 	h.Warnings = said

@@ -535,4 +535,13 @@ func TestHTMLOfAComparison(t *testing.T) {
 	if len(h.Spots) != 1 || h.Spots[0].Text != "a: differs" {
 		t.Errorf("%+v", h.Spots)
 	}
+	// What it says of the systems stands before what each run says by itself.
+	var page bytes.Buffer
+	if err := HTML(&page, []Portrayed{frozen, smooth}, c); err != nil {
+		t.Fatal(err)
+	}
+	systems, each := strings.Index(page.String(), "<h3>Systems</h3>"), strings.Index(page.String(), "<h3>Times of each run</h3>")
+	if systems < 0 || each < systems || strings.Count(page.String(), "<h3>Systems</h3>") != 1 {
+		t.Errorf("the systems at %d, each run at %d", systems, each)
+	}
 }

@@ -61,7 +61,7 @@ func (h *htmlPage) ratesOverTime(i int) *picture {
 	}
 	p := &picture{
 		ID: fmt.Sprintf("load-%d", i), Title: title, Hover: "x", Wide: true,
-		Lead:    fmt.Sprintf("Requests a second of every phase, in stretches of %s.", term.Bound(int64(width))),
+		Lead:    fmt.Sprintf("Requests a second of every phase, in stretches of %s.", term.Duration(width)),
 		columns: []string{"rate", "from (s)", "requests/s", "output tokens/s"},
 	}
 	plot := chart.Plot{Height: 240, X: sinceStart(width * float64(len(slots))), Y: chart.Axis{Label: "requests/s", Min: 0, Format: numberTick}}
@@ -165,7 +165,7 @@ func (h *htmlPage) stretches() string {
 	var all []string
 	for i := range h.runs {
 		if p := h.runs[i].Portrait; p != nil {
-			all = append(all, term.Bound(p.SlotNs))
+			all = append(all, term.Duration(float64(p.SlotNs)))
 		}
 	}
 	slices.Sort(all)
