@@ -52,7 +52,7 @@ func newHTTP(clock Clock, w ways) *HTTP {
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, // a plain port waits for more
 		ReadBufferSize:      readSize,
-		WriteBufferSize:     readSize,
+		WriteBufferSize:     writePiece,                                                    // more goes out in such pieces anyway
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: w.Insecure, RootCAs: w.roots}, // the report says so
 		Protocols:           new(http.Protocols),
 	}
