@@ -57,6 +57,15 @@ type Outcome struct {
 	Unjudged bool  // it neither met nor missed the objective: no first-token deadline is known for its prompt
 	Failed   bool  // it got no whole answer: refused, cut, timed out
 	Turned   bool  // … because the server turned it away for the load: 429 or 503
+	Open     bool  // it is decided and has not ended: whether it fails a Latecomer tells
+}
+
+// A Latecomer is a plant that gives Outcomes that are Open.
+type Latecomer interface {
+	// Late are those that have ended since the last call, in the order in which they
+	// did: whether they failed, and were turned away. The slice is the caller's until
+	// the next call.
+	Late() []Outcome
 }
 
 // A Reading is the plant's meters at one time. Counts are since its beginning,

@@ -151,12 +151,32 @@ func (s *search) collect() []Outcome {
 	for i := range all {
 		s.note(&all[i])
 	}
+	if p, ok := s.plant.(Latecomer); ok {
+		late := p.Late()
+		for i := range late {
+			s.ended(&late[i])
+		}
+	}
 	cut := min(s.skip, len(all))
 	s.skip -= cut
 	return all[cut:]
 }
 
+// note counts what became known of a request.
 func (s *search) note(o *Outcome) {
+	if !o.Open {
+		s.ended(o)
+	}
+	if o.Missed {
+		s.state.Misses++
+	}
+	if o.Unjudged {
+		s.state.Unjudged++
+	}
+}
+
+// ended counts a request that is over.
+func (s *search) ended(o *Outcome) {
 	t := s.state
 	switch {
 	case !o.Failed:
@@ -169,12 +189,6 @@ func (s *search) note(o *Outcome) {
 	default:
 		t.Failed++
 		t.Dead++
-	}
-	if o.Missed {
-		t.Misses++
-	}
-	if o.Unjudged {
-		t.Unjudged++
 	}
 }
 
@@ -319,6 +333,15 @@ func (s *search) judge(ctx context.Context, b *Step) error {
 	}
 	if s.state.Floor < floorBlocks {
 		return nil
+	}
+	if _, ok := s.plant.(Latecomer); ok { // a server that fell silent has missed before it has failed
+		if err := s.plant.Drain(ctx); err != nil {
+			return err
+		}
+		s.collect()
+		if err := s.alive(ctx); err != nil {
+			return err
+		}
 	}
 	return s.end(AlwaysMiss, "the objective is not met even at %.4g requests/s, a twentieth of the saturation of %.4g", b.Rate, s.saturation())
 }

@@ -65,8 +65,9 @@ type serverPlant struct {
 	ended     int64
 	judged    int64
 	tokens    int64
-	withdrawn int64 // that were given as met and ended otherwise
-	failure   error // of judging
+	withdrawn int64              // that were given as met and ended otherwise
+	late      []capacity.Outcome // of those that were given before they ended
+	failure   error              // of judging
 	given     []capacity.Outcome
 }
 
@@ -272,11 +273,20 @@ func (p *serverPlant) Outcomes() []capacity.Outcome {
 			}
 		}
 		clear(p.under[len(still):])
-		a.Ahead = len(still)
+		a.Ahead, a.Open = len(still), !a.over
 		p.under = append(still, a)
 		p.given = append(p.given, a.Outcome)
 	}
 	return p.given
+}
+
+// Late implements capacity.Latecomer.
+func (p *serverPlant) Late() []capacity.Outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	late := p.late
+	p.late = nil
+	return late
 }
 
 // Drain implements capacity.Plant.
@@ -438,6 +448,12 @@ func (p *serverPlant) judge() {
 	}
 }
 
+// failed says that a request got no whole answer, and whether it was turned away.
+func failed(t *recording.Trace) (failed, away bool) {
+	failed = t.Outcome != recording.OK
+	return failed, failed && turned(t)
+}
+
 // take notes what became of a request.
 func (p *serverPlant) take(t *recording.Trace) {
 	met, judged, err := p.met.Met(t)
@@ -455,16 +471,19 @@ func (p *serverPlant) take(t *recording.Trace) {
 			if !b.Missed && judged && !met {
 				p.withdrawn++
 			}
+			b.Failed, b.Turned = failed(t)
+			p.late = append(p.late, capacity.Outcome{Failed: b.Failed, Turned: b.Turned})
 		}
 		return
 	}
 	a.Missed, a.Unjudged = judged && !met, !judged
 	a.At = p.simulated(t.Sent.Or(t.Due))
-	a.Failed, a.Turned = t.Outcome != recording.OK, t.Outcome != recording.OK && turned(t)
+	a.Failed, a.Turned = failed(t)
 	a.known, a.over, a.end = true, true, t.End.Or(t.Due)
 }
 
 var _ interface {
 	capacity.Plant
+	capacity.Latecomer
 	steersman
 } = (*serverPlant)(nil)

@@ -33,6 +33,7 @@ type desk struct {
 	mu    sync.Mutex
 	asked int
 	dies  int // after so many requests; 0 for never
+	mute  int // it answers nothing after so many; 0 for never
 }
 
 func newDesk(t testing.TB, places int, takes time.Duration) *desk {
@@ -50,10 +51,14 @@ func (d *desk) answer(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	d.mu.Lock()
 	d.asked++
-	dead := d.dies > 0 && d.asked > d.dies
+	dead, mute := d.dies > 0 && d.asked > d.dies, d.mute > 0 && d.asked > d.mute
 	d.mu.Unlock()
 	if dead {
 		panic(http.ErrAbortHandler) // hangs up, from now on
+	}
+	if mute {
+		<-r.Context().Done()
+		return
 	}
 	if !slices.Contains([]string{"preflight", "calibration"}, r.Header.Get(purposeHeader)) && d.turns != nil && d.turns() {
 		http.Error(w, `{"error": {"message": "slow down"}}`, http.StatusTooManyRequests)
@@ -169,6 +174,34 @@ func TestServerThatDies(t *testing.T) {
 			t.Errorf("%s: %s, %d failed", r.Ending, r.Reason, r.Failed)
 		}
 		checkKept(t, dir, r)
+	})
+}
+
+// A server keeps its connections and says nothing any more from some request on: each
+// has missed long before it has failed, and is counted as failed once it has.
+func TestServerThatFallsSilent(t *testing.T) {
+	t.Parallel()
+	calm.Try(t, func(t testing.TB) {
+		d, dir := newDesk(t, 4, 10*time.Millisecond), filepath.Join(t.TempDir(), "run")
+		d.mute = 600
+		settings := deskSettings(d, "ttft<=200ms @p90")
+		settings["load.timeout"] = "1s"
+		r, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: dir}, rough)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Ending != capacity.Died || !strings.Contains(r.Reason, "it died") {
+			t.Errorf("%s: %s", r.Ending, r.Reason)
+		}
+		failures := 0
+		for _, tr := range checkKept(t, dir, r) {
+			if tr.Outcome != recording.OK {
+				failures++
+			}
+		}
+		if failures < 100 || r.Failed != int64(failures) {
+			t.Errorf("%d failed, %d rows did", r.Failed, failures)
+		}
 	})
 }
 
