@@ -350,7 +350,7 @@ func readStates(path string) (*states, error) {
 		return nil, fmt.Errorf("reading the state of a search: %w", err)
 	}
 	if err := json.Unmarshal(data, &s.all); err != nil {
-		return nil, &Failure{Saw: fmt.Sprintf("%s holds no state of a search: %s", path, err), Help: "Remove it to begin anew."}
+		return nil, &Misuse{Failure{Saw: fmt.Sprintf("%s holds no state of a search: %s", path, err), Help: "Remove it to begin anew."}}
 	}
 	return s, nil
 }
@@ -382,7 +382,7 @@ func (s *states) writable() error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(s.path), ".fermata-")
 	if err != nil {
-		return &Failure{Saw: fmt.Sprintf("the state of the search cannot be kept in %s: %s", s.path, err), Help: "Give a file in a folder that is there and can be written."}
+		return &Misuse{Failure{Saw: fmt.Sprintf("the state of the search cannot be kept in %s: %s", s.path, err), Help: "Give a file in a folder that is there and can be written."}}
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -174,10 +174,10 @@ func (p *serverPlant) affords(n int, rate cost.Rate) error {
 	if worst.Cmp(most) <= 0 {
 		return nil
 	}
-	return &Failure{
+	return &Misuse{Failure{
 		Saw:  fmt.Sprintf("the %d requests at once with which a search begins may cost %s %s, more than the %s that it may cost in all (--max-cost)", n, worst.Short(), p.run.spec.Prices.Currency, limit),
 		Help: "Raise --max-cost, or ask for less precision.",
-	}
+	}}
 }
 
 func turned(t *recording.Trace) bool {

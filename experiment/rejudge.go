@@ -52,13 +52,13 @@ func foundIn(dir string) (*capacity.Result, *capacity.State, error) {
 	data, err := os.ReadFile(filepath.Join(dir, capacityFile))
 	var old capacity.Result
 	if err == nil && strings.HasPrefix(strings.TrimSpace(string(data)), "[") {
-		return nil, nil, &Failure{Saw: dir + " holds several searches, and one at a time is judged again", Help: "Judge the run at the rate that one held: `fermata report` with the numbered folder in it and --slo."}
+		return nil, nil, &Misuse{Failure{Saw: dir + " holds several searches, and one at a time is judged again", Help: "Judge the run at the rate that one held: `fermata report` with the numbered folder in it and --slo."}}
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &old)
 	}
 	if err != nil {
-		return nil, nil, &Failure{Saw: fmt.Sprintf("%s is not the folder of one search of a server: %s", dir, err), Help: "Give the folder that `fermata capacity URL --out DIR` wrote."}
+		return nil, nil, &Misuse{Failure{Saw: fmt.Sprintf("%s is not the folder of one search of a server: %s", dir, err), Help: "Give the folder that `fermata capacity URL --out DIR` wrote."}}
 	}
 	kept, err := readStates(filepath.Join(dir, searchFile))
 	if err != nil {
@@ -69,10 +69,10 @@ func foundIn(dir string) (*capacity.Result, *capacity.State, error) {
 			return &old, s, nil
 		}
 	}
-	return nil, nil, &Failure{
+	return nil, nil, &Misuse{Failure{
 		Saw:  fmt.Sprintf("the search in %s has no run at a fixed rate, and at a rate that changes nothing is in steady state (it ended so: %s)", dir, old.Reason),
 		Help: "Search for the other objective itself.",
-	}
+	}}
 }
 
 // judgedAgain is the run at the fixed rate by another predicate.

@@ -464,6 +464,20 @@ func TestServerSearchMistakes(t *testing.T) {
 	if _, _, err := searchServer(t, t.Context(), readSettings(t, settings), Options{Out: filepath.Join(t.TempDir(), "a")}, rough); err == nil || !strings.Contains(err.Error(), "conversations") {
 		t.Errorf("%v", err)
 	}
+	// A folder in which a search is under way is that search's.
+	dir = t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "journal"), 0o755), os.WriteFile(filepath.Join(dir, searchFile), []byte("{}"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	held, err := recording.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	var misuse *Misuse
+	if _, _, err := searchServer(t, t.Context(), readSettings(t, deskSettings(d, "ttft<=1s")), Options{Out: dir}, rough); !errors.As(err, &misuse) || !strings.Contains(err.Error(), "another process is at work in "+dir) {
+		t.Errorf("%v", err)
+	}
 	// A server that fails at once leaves no folder.
 	broken := httptest.NewServer(http.NotFoundHandler())
 	defer broken.Close()

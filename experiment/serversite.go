@@ -48,7 +48,7 @@ type ServerSite struct {
 func OpenServer(ctx context.Context, s *spec.Run, o Options) (*ServerSite, error) {
 	o.fill()
 	if len(s.Targets) > 0 {
-		return nil, &Failure{Saw: "a search has one server, and this run file has several targets", Help: "Give one target, and search each of them by itself."}
+		return nil, &Misuse{Failure{Saw: "a search has one server, and this run file has several targets", Help: "Give one target, and search each of them by itself."}}
 	}
 	site := &ServerSite{ctx: ctx, spec: s, options: o, dir: o.Out}
 	if !resumes(o.Out) {
@@ -258,6 +258,11 @@ func (s *ServerSite) makeRoom(dir string) error {
 		return nil
 	}
 	if journal {
+		held, err := alone(dir)
+		if err != nil {
+			return err
+		}
+		held.Close() // whoever recovers takes it
 		told, err := Recover(dir, s.options.Version)
 		for _, line := range told {
 			s.options.Say("%s", line)

@@ -46,7 +46,7 @@ func Why(dir string, index int64) (*Silence, error) {
 	}
 	gaps := filepath.Join(dir, sim.GapsFile)
 	if _, err := os.Stat(gaps); errors.Is(err, fs.ErrNotExist) {
-		return nil, &Failure{fmt.Sprintf("%s does not know why: it has no %s", dir, sim.GapsFile), "Only a simulator knows what happened inside; `fermata sim` writes it down."}
+		return nil, &Misuse{Failure{fmt.Sprintf("%s does not know why: it has no %s", dir, sim.GapsFile), "Only a simulator knows what happened inside; `fermata sim` writes it down."}}
 	}
 	t, err := requestOf(dir, index)
 	if err != nil {
