@@ -69,6 +69,7 @@ type CapacityOptions struct {
 
 	Begin    func() error // called when nothing is wrong, before anything is asked; nil for nothing
 	Say      func(format string, args ...any)
+	Step     func(format string, args ...any) // told what the search takes and how it goes, which nobody has to know; nil for Say
 	Progress func(objective string, s *capacity.State, budget capacity.Budget)
 }
 
@@ -83,6 +84,9 @@ func Capacity(ctx context.Context, site CapacitySite, o CapacityOptions) ([]*cap
 	}
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
+	}
+	if o.Step == nil {
+		o.Step = o.Say
 	}
 	if len(judge.SLO) == 0 {
 		return nil, &Misuse{Failure{"a capacity needs an objective, and there is none", `Give one with --slo, such as --slo "ttft<=2s @p99" or --slo "fluidity>=0.9 gap=25ms @99%".`}}
@@ -112,7 +116,7 @@ func Capacity(ctx context.Context, site CapacitySite, o CapacityOptions) ([]*cap
 			return nil, err
 		}
 		if text != "" {
-			o.Say("cost: %s", text)
+			o.Step("cost: %s", text)
 		}
 	}
 	if o.Begin != nil {
@@ -215,19 +219,19 @@ func (o *CapacityOptions) announce(plans []CapacityPlan, clock string) {
 	first := plans[0].Options
 	b := first.Budget()
 	if first.Method == capacity.Bisect {
-		o.Say("budget: up to %s requests in trials of %s, each from an empty system", term.Count(int64(total)), term.Count(int64(first.TrialRequests)))
+		o.Step("budget: up to %s requests in trials of %s, each from an empty system", term.Count(int64(total)), term.Count(int64(first.TrialRequests)))
 		return
 	}
 	text := fmt.Sprintf("%s at once for the saturation (as many as %s in larger bursts where those fit into one batch), %s that steer the rate, %s at the rate found, %s of warm-up", term.Count(int64(b.Probe)), term.Count(int64(first.MostProbe())), term.Count(int64(b.Search)), term.Count(int64(b.Fixed)), term.Count(int64(b.Warmup)))
 	if len(plans) > 1 {
-		o.Say("budget: %s requests in %d searches, of which the first takes %s: %s", term.Count(int64(total)), len(plans), term.Count(int64(b.Total)), text)
+		o.Step("budget: %s requests in %d searches, of which the first takes %s: %s", term.Count(int64(total)), len(plans), term.Count(int64(b.Total)), text)
 	} else {
-		o.Say("budget: %s requests: %s", term.Count(int64(total)), text)
+		o.Step("budget: %s requests: %s", term.Count(int64(total)), text)
 	}
 	if clock != "" {
 		clock += " "
 	}
-	o.Say("in %sminutes that is known once the saturation is", clock)
+	o.Step("in %sminutes that is known once the saturation is", clock)
 }
 
 // total is how many requests the searches take.
@@ -258,7 +262,7 @@ func (o *CapacityOptions) search(ctx context.Context, site CapacitySite, q *Capa
 			told = true
 			b := q.Options.Budget()
 			minutes := float64(b.Total-b.Probe) / s.Probe.RPS / 60
-			o.Say("%s: saturated at %.4g requests/s by %s at once; the search takes %s at that rate, and twice as long where the objective holds at half of it", q.Objective.Text, s.Probe.RPS, term.Count(int64(s.Probe.Asked)), minutesText(minutes, site.Time()))
+			o.Step("%s: saturated at %.4g requests/s by %s at once; the search takes %s at that rate, and twice as long where the objective holds at half of it", q.Objective.Text, s.Probe.RPS, term.Count(int64(s.Probe.Asked)), minutesText(minutes, site.Time()))
 		}
 		if o.Progress != nil {
 			o.Progress(q.Objective.Text, s, q.Options.Budget())

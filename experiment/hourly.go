@@ -168,7 +168,7 @@ func (h *hourly) open() error {
 			return misusef("%s holds rounds of other endpoints, or at other times: give another folder with --out", h.dir)
 		}
 		h.head = had
-		h.o.Say("going on with %s, begun at %s", h.dir, had.Began.Format(time.RFC3339))
+		h.o.Step("going on with %s, begun at %s", h.dir, had.Began.Format(time.RFC3339))
 		return nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
@@ -189,7 +189,7 @@ func (h *hourly) open() error {
 // play asks all endpoints in each round whose time has come.
 func (h *hourly) play(ctx context.Context) error {
 	rounds := h.study.Rounds()
-	h.o.Say("%d endpoints, every %s for %s: %d rounds, kept in %s", len(h.study.Endpoints), conf.Duration(h.study.Every), conf.Duration(h.study.For), rounds, h.dir)
+	h.o.Step("%d endpoints, every %s for %s: %d rounds, kept in %s", len(h.study.Endpoints), conf.Duration(h.study.Every), conf.Duration(h.study.For), rounds, h.dir)
 	for round := range rounds {
 		due := h.head.Began.Add(time.Duration(round) * h.study.Every)
 		if time.Now().After(due.Add(h.study.Every)) {
@@ -204,7 +204,7 @@ func (h *hourly) play(ctx context.Context) error {
 				return h.cut(round, err)
 			}
 		}
-		h.o.Say("round %d of %d is over", round+1, rounds)
+		h.o.Step("round %d of %d is over", round+1, rounds)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (h *hourly) ask(ctx context.Context, i, round int) error {
 	}
 	o := h.o
 	o.Out, o.Live = dir, nil
-	o.Say = func(string, ...any) {}
+	o.Say, o.Step = func(string, ...any) {}, nil
 	done, err := Run(ctx, s, o)
 	var f *Failure
 	switch {

@@ -18,7 +18,6 @@ var sideFolders = []string{"a", "b"}
 type Repeat struct {
 	Systems []*spec.Run // one or two
 	Times   int         // of each
-	Between func()      // is called after each run; may be nil
 }
 
 // Repeated is what came of a Repeat.
@@ -58,11 +57,8 @@ func (r Repeat) Run(ctx context.Context, o Options) (*Repeated, error) {
 			at.Out = filepath.Join(dir, sideFolders[side], filepath.Base(at.Out))
 			name = sideFolders[side] + " " + name
 		}
-		o.Say("run %d of %d: %s, seed %d", i+1, all, name, one.Seed)
+		o.Step("run %d of %d: %s, seed %d", i+1, all, name, one.Seed)
 		done, err := Run(ctx, &one, at)
-		if r.Between != nil {
-			r.Between()
-		}
 		if err != nil {
 			if i > 0 {
 				o.Say("the runs before are kept in %s", dir)

@@ -31,6 +31,7 @@ type Options struct {
 	Getenv  func(string) string // where credentials are looked up; nil for os.Getenv
 	Stop    <-chan struct{}     // closed: no more arrivals, wait for answers
 	Say     func(format string, args ...any)
+	Step    func(format string, args ...any) // told what comes next and how it goes, which nobody has to know; nil for Say
 	Live    func(load.Live, Plan)
 	Glance  func(*metrics.Glance) // told of a run's before it begins, to look at under way; nil where nobody watches
 	Quick   bool                  // no preflight and no calibration, for servers of our own
@@ -92,6 +93,9 @@ func (o *Options) fill() {
 	}
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
+	}
+	if o.Step == nil {
+		o.Step = o.Say
 	}
 }
 

@@ -37,7 +37,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 	if most := s.Load.MaxInFlight; most > 0 {
 		users = min(users, most)
 	}
-	t.say("probing saturation: up to %d requests, %d at a time, for at most %s, before the run and not recorded", burstRequests, users, burstTime)
+	t.step("probing saturation: up to %d requests, %d at a time, for at most %s, before the run and not recorded", burstRequests, users, burstTime)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	halted := make(chan struct{})
@@ -68,7 +68,7 @@ func probeSaturation(ctx context.Context, stop <-chan struct{}, s *spec.Run, t *
 		return nil
 	}
 	s.Judging.Saturation = spec.Saturation{RPS: rps}
-	t.say("saturated at %.4g requests/s (%d requests)", rps, len(ends))
+	t.step("saturated at %.4g requests/s (%d requests)", rps, len(ends))
 	return nil
 }
 

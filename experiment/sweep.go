@@ -83,7 +83,7 @@ func (s *Sweep) Run(ctx context.Context, o Options) (*report.Sweep, string, erro
 	}
 	out.GPUs, out.From = first.gpus(s.GPUs)
 	for i, p := range points {
-		o.Say("load %d of %d: %s, seed %d", i+1, len(points), p.label, p.play.run.Seed)
+		o.Step("load %d of %d: %s, seed %d", i+1, len(points), p.label, p.play.run.Seed)
 		if why := purse.short(kept.kept(p.label, o.Version) != nil, p); why != "" {
 			out.Stopped = why
 			break
@@ -240,6 +240,6 @@ func (s *Sweep) budget(points []sweepPoint, kept *series, purse *sweepPurse, o O
 	if priced {
 		text += fmt.Sprintf(", about %s %s with warm-ups", costs.Short(), points[0].play.run.Prices.Currency)
 	}
-	o.Say("%s", text)
+	o.Step("%s", text)
 	return purse.refuse(costs)
 }

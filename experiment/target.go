@@ -50,20 +50,21 @@ type target struct {
 	ours    bool        // a server of Fermata's own, which takes the intended length of prompts
 	scale   float64     // simulated seconds a second, as the server says; 0 where it does not
 	say     func(format string, args ...any)
+	step    func(format string, args ...any) // see Options
 }
 
 // newTarget resolves where to ask and with which credentials.
-func newTarget(s *spec.Run, getenv func(string) string, version string, say func(string, ...any)) (*target, error) {
-	key, headers, err := s.Credentials(getenv)
+func newTarget(s *spec.Run, o Options) (*target, error) {
+	key, headers, err := s.Credentials(o.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	t := &target{spec: s, options: s.Target.Options, labels: map[string]string{}, say: say, secrets: s.Secrets(key, headers)}
+	t := &target{spec: s, options: s.Target.Options, labels: map[string]string{}, say: o.Say, step: o.Step, secrets: s.Secrets(key, headers)}
 	t.header = http.Header{
 		"Content-Type":    {"application/json"},
 		"Accept":          {"text/event-stream"},
 		"Accept-Encoding": {"identity"},
-		"User-Agent":      {"fermata/" + version},
+		"User-Agent":      {"fermata/" + o.Version},
 	}
 	if key != "" {
 		t.header.Set("Authorization", "Bearer "+key)
@@ -118,7 +119,7 @@ func (t *target) awaitReady(ctx context.Context, tr wire.Transport, clock wire.C
 			return &Failure{saw, "Start it, or wait longer with --wait-ready."}
 		}
 		if !told {
-			t.say("waiting up to %s for %s", limit, t.spec.PublicURL())
+			t.step("waiting up to %s for %s", limit, t.spec.PublicURL())
 			told = true
 		}
 		select {
@@ -154,7 +155,7 @@ func (t *target) identify(ctx context.Context, tr wire.Transport) {
 	}
 	if t.options.Model == "" && len(t.models) > 0 {
 		t.options.Model = t.models[0]
-		t.say("model %s, the first that the server lists", t.options.Model)
+		t.step("model %s, the first that the server lists", t.options.Model)
 	}
 	t.spec.Target.Model = t.options.Model
 }
@@ -292,7 +293,7 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 		return nil
 	}
 	w.Calibrate(c)
-	t.say("prompts of %d tokens have %d words (tokens a word: %.4g, more a prompt: %.0f)", wanted, w.Words(), c.PerWord, c.Overhead)
+	t.step("prompts of %d tokens have %d words (tokens a word: %.4g, more a prompt: %.0f)", wanted, w.Words(), c.PerWord, c.Overhead)
 	return nil
 }
 

@@ -19,12 +19,15 @@ func newTargets(s *spec.Run, o Options) ([]*target, error) {
 	var all []*target
 	var secrets []string
 	for i, one := range s.Each() {
-		name, say := "", o.Say
+		name, own := "", o
 		if len(s.Targets) > 0 {
 			name = s.Targets[i].Name
-			say = func(format string, args ...any) { o.Say("%s: %s", name, fmt.Sprintf(format, args...)) }
+			of := func(say func(string, ...any)) func(string, ...any) {
+				return func(format string, args ...any) { say("%s: %s", name, fmt.Sprintf(format, args...)) }
+			}
+			own.Say, own.Step = of(o.Say), of(o.Step)
 		}
-		t, err := newTarget(one, o.Getenv, o.Version, say)
+		t, err := newTarget(one, own)
 		if err != nil {
 			return nil, named(name, err)
 		}

@@ -222,7 +222,7 @@ func (s *tuned) budget(o Options) {
 		}
 		text += spending(p.run, int64(all+last))
 	}
-	o.Say("%s", text)
+	o.Step("%s", text)
 }
 
 // run plays the rounds.
@@ -237,7 +237,7 @@ func (s *tuned) run(ctx context.Context, kept *series, o Options) error {
 		s.out.Rounds = append(s.out.Rounds, of)
 		now := &s.out.Rounds[r]
 		for k, arm := range arms {
-			o.Say("%s, round %d of %d, %d of %d: %s", s.of.Name, r+1, len(s.rounds), k+1, len(arms), armLabel(arm))
+			o.Step("%s, round %d of %d, %d of %d: %s", s.of.Name, r+1, len(s.rounds), k+1, len(arms), armLabel(arm))
 			x, err := s.trial(ctx, arm, r, kept, o)
 			if err != nil {
 				return err
@@ -255,7 +255,7 @@ func (s *tuned) run(ctx context.Context, kept *series, o Options) error {
 		}
 		arms = better
 	}
-	o.Say("%s: default settings", s.of.Name)
+	o.Step("%s: default settings", s.of.Name)
 	x, err := s.trial(ctx, nil, len(s.rounds)-1, kept, o)
 	if err != nil {
 		return err

@@ -22,7 +22,6 @@ func newCapacity(s streams) *cobra.Command {
 	var precision, out, rejudge string
 	var as told
 	var set []string
-	var quiet bool
 	c := &cobra.Command{
 		Use:   "capacity URL|SPEC",
 		Short: "The highest rate at which an objective holds, with its interval",
@@ -80,7 +79,7 @@ capacity, or this machine was the bottleneck; 130 interrupted.`,
 	f.StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as scheduler.chunk=1024")
 	f.StringVarP(&as.format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.CapacityFormats(), ", "))
 	addHTML(c, &as.html)
-	f.BoolVar(&quiet, "quiet", false, "no progress")
+	addQuiet(c, &s.quiet)
 	fixed := func(flag string, values ...string) {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -123,7 +122,7 @@ capacity, or this machine was the bottleneck; 130 interrupted.`,
 			if o.State != "" {
 				return usagef("--state is for simulators; a server's search keeps what it knows in its folder: give that with --out")
 			}
-			return s.searchServer(c.Context(), args[0], sets, o, searchPlace{out, quiet}, as)
+			return s.searchServer(c.Context(), args[0], sets, o, out, as)
 		}
 		if err := onlyOfServers(c); err != nil {
 			return err
@@ -132,7 +131,7 @@ capacity, or this machine was the bottleneck; 130 interrupted.`,
 		if err != nil {
 			return err
 		}
-		return s.capacity(c.Context(), site, o, as, quiet)
+		return s.capacity(c.Context(), site, o, as)
 	}
 	return c
 }
@@ -172,14 +171,11 @@ func simulatedSite(file string, data []byte, sets []conf.Setting) (experiment.Ca
 }
 
 // capacity searches, reports and gives the command its exit code.
-func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o experiment.CapacityOptions, as told, quiet bool) error {
+func (s streams) capacity(ctx context.Context, site experiment.CapacitySite, o experiment.CapacityOptions, as told) error {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
-	bar := newCounter(s, quiet, "requests")
-	o.Say = func(format string, args ...any) {
-		bar.end()
-		s.say(format, args...)
-	}
+	bar := newCounter(s, "requests")
+	o.Say, o.Step = s.above(bar.end)
 	o.Progress = func(_ string, state *capacity.State, b capacity.Budget) { bar.show(int(state.Sent), b.Total) }
 	results, err := experiment.Capacity(ctx, site, o)
 	bar.end()

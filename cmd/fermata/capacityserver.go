@@ -52,17 +52,11 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// A searchPlace is where a server's search is kept.
-type searchPlace struct {
-	out   string
-	quiet bool
-}
-
 // searchServer searches a server and gives the command its exit code.
-func (s streams) searchServer(parent context.Context, arg string, sets []conf.Setting, o experiment.CapacityOptions, at searchPlace, as told) error {
+func (s streams) searchServer(parent context.Context, arg string, sets []conf.Setting, o experiment.CapacityOptions, out string, as told) error {
 	given := slices.ContainsFunc(sets, func(one conf.Setting) bool { return one.Path == "seed" })
-	if seed, ok := experiment.SearchSeed(at.out); ok && !given {
-		sets = append(sets, conf.Setting{Path: "seed", Value: fmt.Sprint(seed), From: "the search in " + at.out})
+	if seed, ok := experiment.SearchSeed(out); ok && !given {
+		sets = append(sets, conf.Setting{Path: "seed", Value: fmt.Sprint(seed), From: "the search in " + out})
 	}
 	// The rate is what is sought; one that is set takes the place of any other schedule.
 	sets = append(sets, conf.Setting{Path: "schedule.rate", Value: "1", From: "the search"})
@@ -72,20 +66,18 @@ func (s streams) searchServer(parent context.Context, arg string, sets []conf.Se
 	}
 	ctx, stop, release := interrupts(parent, s)
 	defer release()
-	line := &searchLine{counter: *newCounter(s, at.quiet, "")}
+	line := &searchLine{counter: *newCounter(s, "")}
 	defer line.clear()
-	say := func(format string, args ...any) {
-		line.clear()
-		s.say(format, args...)
-	}
-	site, err := experiment.OpenServer(ctx, r, experiment.Options{Out: at.out, Version: version(), Stop: stop, Say: say, Live: line.live})
+	o.Say, o.Step = s.above(line.clear)
+	options := s.options(out, stop)
+	options.Say, options.Step, options.Live = o.Say, o.Step, line.live
+	site, err := experiment.OpenServer(ctx, r, options)
 	if err != nil {
 		return err
 	}
 	site.Several = len(slices.Compact(slices.Sorted(slices.Values(r.SLO))))*max(1, o.Seeds) > 1
 	line.scale = site.Scale()
-	o.State, o.Say, o.Progress = site.State(), say, line.progress
-	o.Begin = site.Begin
+	o.State, o.Begin, o.Progress = site.State(), site.Begin, line.progress
 	search, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -104,7 +96,7 @@ func (s streams) searchServer(parent context.Context, arg string, sets []conf.Se
 		if failed := s.tellCapacity(as, results); failed != nil {
 			return failed
 		}
-		s.say("recorded in %s", site.Dir())
+		s.recordedIn("", site.Dir(), out)
 	}
 	if err != nil {
 		return err

@@ -41,8 +41,8 @@ half a minute.`,
 		}
 		ctx, stop, release := interrupts(c.Context(), s)
 		defer release()
-		line := newLive(s, false)
-		o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
+		line := newLive(s)
+		o := s.options(out, stop)
 		line.watch(&o)
 		runs, err := experiment.Demo(ctx, o)
 		line.end()

@@ -102,6 +102,10 @@ func addFormatOf(c *cobra.Command, format *string, all []string) {
 	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp))
 }
 
+func addQuiet(c *cobra.Command, quiet *bool) {
+	c.Flags().BoolVar(quiet, "quiet", false, "no progress: nothing but warnings and errors beside the report")
+}
+
 func checkFormat(format string) error {
 	if err := report.CheckFormat(format); err != nil {
 		return usageError{err}

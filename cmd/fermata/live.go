@@ -37,7 +37,6 @@ func checkProgress(how string) error {
 // by a line every ten seconds elsewhere.
 type live struct {
 	s        streams
-	quiet    bool
 	view     *notices // nil for lines
 	last     int64    // when a line was told
 	at       int64    // of what was told last
@@ -48,10 +47,10 @@ type live struct {
 
 const quietly = int64(10 * time.Second)
 
-func newLive(s streams, quiet bool) *live {
-	l := &live{s: s, quiet: quiet}
+func newLive(s streams) *live {
+	l := &live{s: s}
 	c, ok := s.err.(*notices)
-	if f := terminal(s.err); ok && f != nil && !quiet && s.progress != progressPlain && term.Colour(f) {
+	if f := terminal(s.err); ok && f != nil && !s.quiet && s.progress != progressPlain && term.Colour(f) {
 		l.view = c
 	}
 	return l
@@ -65,6 +64,15 @@ func (l *live) watch(o *experiment.Options) {
 	}
 }
 
+// series are the options of runs one after the other: whatever is said between two
+// of them takes the view of the first away.
+func (l *live) series(out string, stop <-chan struct{}) experiment.Options {
+	o := l.s.options(out, stop)
+	o.Say, o.Step = l.s.above(l.end)
+	l.watch(&o)
+	return o
+}
+
 func (l *live) show(now load.Live, p experiment.Plan) {
 	if now.TimeNs < l.at { // the next run's
 		l.last, l.progress = 0, experiment.Progress{}
@@ -74,7 +82,7 @@ func (l *live) show(now load.Live, p experiment.Plan) {
 	pace := l.progress.Take(now)
 	stopped := l.stopped()
 	switch {
-	case l.quiet:
+	case l.s.quiet:
 	case l.view != nil:
 		frame := &frame{now: now, plan: p, pace: pace, stopped: stopped}
 		if l.glance != nil {

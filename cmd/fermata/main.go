@@ -43,10 +43,42 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 type streams struct {
 	out, err io.Writer
 	progress string // how it is told; empty is auto
+	quiet    bool   // nothing but warnings and errors, and where results are that nobody could know
 }
 
 // say prints a notice.
 func (s streams) say(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
+
+// tell prints what nobody has to know.
+func (s streams) tell(format string, args ...any) {
+	if !s.quiet {
+		s.say(format, args...)
+	}
+}
+
+// above are say and tell where progress is drawn at the end, which clear takes away.
+func (s streams) above(clear func()) (say, tell func(format string, args ...any)) {
+	of := func(speak func(string, ...any)) func(string, ...any) {
+		return func(format string, args ...any) {
+			clear()
+			speak(format, args...)
+		}
+	}
+	return of(s.say), of(s.tell)
+}
+
+// recordedIn says where a recording is. Quietly that goes without saying where --out
+// says it.
+func (s streams) recordedIn(what, dir, out string) {
+	if out == "" || !s.quiet {
+		s.say("%srecorded in %s", what, dir)
+	}
+}
+
+// options are those of runs that speak here.
+func (s streams) options(out string, stop <-chan struct{}) experiment.Options {
+	return experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say, Step: s.tell}
+}
 
 // A status is how a command ended, where that is not an error of its own.
 type status int

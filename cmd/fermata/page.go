@@ -91,7 +91,7 @@ func (s streams) writeHTML(path string, write func(io.Writer) error) error {
 	if err := writeWhole(path, func(f *os.File) error { return write(f) }); err != nil {
 		return fmt.Errorf("writing the page %s: %w", path, err)
 	}
-	s.say("page in %s", path)
+	s.tell("page in %s", path)
 	return nil
 }
 

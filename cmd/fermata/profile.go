@@ -111,8 +111,8 @@ flagged, or its band did not get as narrow as asked; 130 interrupted.`,
 		sets = append([]conf.Setting{{Path: "target.url", Value: args[0], From: "the URL"}}, sets...)
 		ctx, stop, release := interrupts(c.Context(), s)
 		defer release()
-		line := newLive(s, false)
-		o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
+		line := newLive(s)
+		o := s.options(out, stop)
 		line.watch(&o)
 		got, err := experiment.Profile(ctx, sets, p, o)
 		line.end()

@@ -46,7 +46,7 @@ func (r *repeating) check(c *cobra.Command, format string) error {
 
 // measureAgain makes the run several times, reports all, and compares where there
 // are two systems.
-func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run, args []string, sets []conf.Setting, out, format, html string, quiet bool) error {
+func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run, args []string, sets []conf.Setting, out, format, html string) error {
 	job := experiment.Repeat{Systems: []*spec.Run{r}, Times: again.times}
 	if again.against != "" {
 		url := conf.Setting{Path: "target.url", Value: again.against, From: "--against"}
@@ -58,18 +58,13 @@ func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run
 	}
 	ctx, stop, release := interrupts(ctx, s)
 	defer release()
-	line := newLive(s, quiet)
-	job.Between = func() {
-		line.end()
-		line = newLive(s, quiet)
-	}
-	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
-	line.watch(&o)
-	done, err := job.Run(ctx, o)
+	line := newLive(s)
+	done, err := job.Run(ctx, line.series(out, stop))
+	line.end()
 	if err != nil {
 		return err
 	}
-	defer s.say("recorded in %s", done.Dir)
+	defer s.recordedIn("", done.Dir, out)
 	var results []*metrics.Result
 	var all []*experiment.Done
 	for _, side := range done.Runs {

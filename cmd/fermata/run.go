@@ -19,7 +19,7 @@ import (
 
 func newRun(s streams) *cobra.Command {
 	var out, format, html string
-	var printSpec, quiet bool
+	var printSpec bool
 	var set []string
 	var again repeating
 	c := &cobra.Command{
@@ -66,7 +66,7 @@ limits, or failures stopped the run); 130 interrupted. Where several hold: 130,
 	c.Flags().StringVar(&again.against, "against", "", "the same with the server at `URL` in turns, and a comparison")
 	addFormat(c, &format)
 	addHTML(c, &html)
-	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	addQuiet(c, &s.quiet)
 	addProgress(c, &s.progress)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
@@ -89,20 +89,20 @@ limits, or failures stopped the run); 130 interrupted. Where several hold: 130,
 			if printSpec || again.wanted() {
 				return usagef("--print-spec, --repeat and --against are about one scenario, not about %d", len(scenarios))
 			}
-			return s.measureScenarios(c.Context(), args, sets, scenarios, out, format, html, quiet)
+			return s.measureScenarios(c.Context(), args, sets, scenarios, out, format, html)
 		}
 		r, err := readSpec(args, sets, printSpec)
 		if err != nil {
 			return err
 		}
 		if again.wanted() && !printSpec {
-			return s.measureAgain(c.Context(), &again, r, args, sets, out, format, html, quiet)
+			return s.measureAgain(c.Context(), &again, r, args, sets, out, format, html)
 		}
 		if printSpec {
 			_, err := s.out.Write(r.YAML())
 			return err
 		}
-		return s.measure(c.Context(), r, out, format, html, quiet)
+		return s.measure(c.Context(), r, out, format, html)
 	}
 	return c
 }
@@ -136,15 +136,15 @@ func readSpec(args []string, sets []conf.Setting, printing bool) (*spec.Run, err
 }
 
 // measure runs, reports and gives the run its exit code.
-func (s streams) measure(ctx context.Context, r *spec.Run, out, format, html string, quiet bool) error {
-	done, err := s.offer(ctx, r, out, quiet)
+func (s streams) measure(ctx context.Context, r *spec.Run, out, format, html string) error {
+	done, err := s.offer(ctx, r, out)
 	if err != nil {
 		return err
 	}
 	if err := s.report(format, []*metrics.Result{done.Result}); err != nil {
 		return err
 	}
-	s.say("recorded in %s", done.Dir)
+	s.recordedIn("", done.Dir, out)
 	if err := s.pageOfRuns(html, done); err != nil {
 		return err
 	}
@@ -152,11 +152,11 @@ func (s streams) measure(ctx context.Context, r *spec.Run, out, format, html str
 }
 
 // offer runs and records.
-func (s streams) offer(ctx context.Context, r *spec.Run, out string, quiet bool) (*experiment.Done, error) {
+func (s streams) offer(ctx context.Context, r *spec.Run, out string) (*experiment.Done, error) {
 	ctx, stop, release := interrupts(ctx, s)
 	defer release()
-	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say}
-	line := newLive(s, quiet)
+	o := s.options(out, stop)
+	line := newLive(s)
 	line.watch(&o)
 	done, err := experiment.Run(ctx, r, o)
 	line.end()

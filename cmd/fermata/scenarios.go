@@ -27,7 +27,7 @@ func scenariosOf(sets []conf.Setting) []string {
 
 // measureScenarios runs one scenario after the other with the same prompts, each
 // into a folder of its own, and reports them side by side.
-func (s streams) measureScenarios(ctx context.Context, args []string, sets []conf.Setting, scenarios []string, out, format, html string, quiet bool) error {
+func (s streams) measureScenarios(ctx context.Context, args []string, sets []conf.Setting, scenarios []string, out, format, html string) error {
 	runs := make([]*spec.Run, len(scenarios))
 	for i, scenario := range scenarios {
 		r, err := readSpec(args, inScenario(sets, strings.TrimSpace(scenario)), false)
@@ -47,11 +47,11 @@ func (s streams) measureScenarios(ctx context.Context, args []string, sets []con
 		if dir != "" {
 			dir = filepath.Join(out, r.MLPerf.Scenario)
 		}
-		done, err := s.offer(ctx, r, dir, quiet)
+		done, err := s.offer(ctx, r, dir)
 		if err != nil {
 			return err
 		}
-		s.say("%s recorded in %s", r.MLPerf.Scenario, done.Dir)
+		s.recordedIn(r.MLPerf.Scenario+" ", done.Dir, out)
 		results, all = append(results, done.Result), append(all, done)
 		if done.End.Interrupted != "" {
 			break

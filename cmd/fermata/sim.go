@@ -22,7 +22,7 @@ func newSim(s streams) *cobra.Command {
 	var out, format, html string
 	var set, grid, show []string
 	var seeds, parallel int
-	var quiet, printSpec bool
+	var printSpec bool
 	c := &cobra.Command{
 		Use:   "sim SPEC",
 		Short: "The simulator in virtual time: any schedule, any system, no GPU",
@@ -56,7 +56,7 @@ Exit codes as of run.`,
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the recording (default runs/TIME-NAME)")
 	addFormat(c, &format)
 	addHTML(c, &html)
-	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
@@ -87,7 +87,7 @@ Exit codes as of run.`,
 				return usagef("--out is for one run; of --seeds and --grid nothing is kept but the table, which -o json prints")
 			}
 			g := experiment.Grid{File: args[0], Data: data, Sets: sets, Seeds: seeds, Axes: grid, Statistics: show, Parallel: parallel}
-			return s.simulateGrid(c.Context(), g, format, quiet)
+			return s.simulateGrid(c.Context(), g, format)
 		}
 		if len(show) > 0 {
 			return usagef("--metric is for the table of --seeds and --grid")
@@ -104,7 +104,7 @@ Exit codes as of run.`,
 			_, err = s.out.Write(text)
 			return err
 		}
-		return s.simulate(c.Context(), one, out, format, html, quiet)
+		return s.simulate(c.Context(), one, out, format, html)
 	}
 	return c
 }
@@ -141,11 +141,11 @@ func readSim(file string) ([]byte, error) {
 }
 
 // simulate plays one spec and reports it.
-func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html string, quiet bool) error {
+func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html string) error {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // there is nothing to wait for
 	defer release()
-	bar := newCounter(s, quiet, "requests")
-	o := experiment.Options{Out: out, Version: version(), Say: s.say}
+	bar := newCounter(s, "requests")
+	o := s.options(out, nil)
 	o.Live = func(l load.Live, p experiment.Plan) { bar.show(int(l.MeasuredDone), int(p.Measured)) }
 	done, err := experiment.Simulate(ctx, one, o)
 	bar.end()
@@ -155,7 +155,7 @@ func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html 
 	if err := s.report(format, []*metrics.Result{done.Result}); err != nil {
 		return err
 	}
-	s.say("recorded in %s", done.Dir)
+	s.recordedIn("", done.Dir, out)
 	if err := s.pageOfRuns(html, done); err != nil {
 		return err
 	}
@@ -163,13 +163,13 @@ func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html 
 }
 
 // simulateGrid plays many runs and prints their table.
-func (s streams) simulateGrid(ctx context.Context, g experiment.Grid, format string, quiet bool) error {
+func (s streams) simulateGrid(ctx context.Context, g experiment.Grid, format string) error {
 	if err := report.CheckStudyFormat(format); err != nil {
 		return usageError{err}
 	}
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
-	bar := newCounter(s, quiet, "runs")
+	bar := newCounter(s, "runs")
 	study, err := g.Simulate(ctx, version(), bar.show)
 	bar.end()
 	if err != nil {
@@ -191,14 +191,13 @@ func (s streams) study(format string, study *report.Study) error {
 type counter struct {
 	s        streams
 	what     string
-	quiet    bool
 	terminal bool
 	shown    time.Time
 	open     bool
 }
 
-func newCounter(s streams, quiet bool, what string) *counter {
-	return &counter{s: s, what: what, quiet: quiet, terminal: terminal(s.err) != nil, shown: time.Now()}
+func newCounter(s streams, what string) *counter {
+	return &counter{s: s, what: what, terminal: terminal(s.err) != nil, shown: time.Now()}
 }
 
 func (c *counter) show(done, all int) {
@@ -211,7 +210,7 @@ func (c *counter) show(done, all int) {
 
 // tell rewrites the line on a terminal, and adds one every ten seconds elsewhere.
 func (c *counter) tell(text string) {
-	if c.quiet || !c.terminal && time.Since(c.shown) < 10*time.Second {
+	if c.s.quiet || !c.terminal && time.Since(c.shown) < 10*time.Second {
 		return
 	}
 	c.shown = time.Now()

@@ -19,7 +19,6 @@ import (
 func newStudy(s streams) *cobra.Command {
 	var format, out, html string
 	var every, last time.Duration
-	var quiet bool
 	var parallel int
 	c := &cobra.Command{
 		Use:   "study SPEC…",
@@ -50,7 +49,7 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold;
 	c.Flags().StringVar(&out, "out", "", "of endpoints: `DIR` for the rounds (default runs/TIME-study)")
 	c.Flags().DurationVar(&every, "every", 0, "of endpoints: `TIME` from one round to the next, instead of the study's")
 	c.Flags().DurationVar(&last, "for", 0, "of endpoints: `TIME` that it lasts, instead of the study's")
-	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := report.CheckStudyFormat(format); err != nil {
 			return usageError{err}
@@ -90,7 +89,7 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold;
 		defer release()
 		hold := true
 		for i, one := range studies {
-			bar := newCounter(s, quiet, "runs")
+			bar := newCounter(s, "runs")
 			done, err := experiment.Study(ctx, one, parallel, version(), bar.show)
 			bar.end()
 			if err != nil {
@@ -153,7 +152,7 @@ func hourly(c *cobra.Command, one *spec.Study, studies int, every, last time.Dur
 func (s streams) askHourly(c *cobra.Command, as told, out string, one *spec.Study) error {
 	ctx, stop, release := interrupts(c.Context(), s)
 	defer release()
-	done, err := experiment.AskHourly(ctx, one, experiment.Options{Out: out, Version: version(), Stop: stop, Say: s.say})
+	done, err := experiment.AskHourly(ctx, one, s.options(out, stop))
 	if keys := experiment.MissingKeys(""); errors.As(err, &keys) {
 		return usageError{err}
 	}

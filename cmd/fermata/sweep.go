@@ -20,7 +20,7 @@ func newSweep(s streams) *cobra.Command {
 	var out, format, html string
 	var set, rates, users []string
 	var gpus int
-	var quiet, offline, common bool
+	var offline, common bool
 	c := &cobra.Command{
 		Use:   "sweep URL|SPEC",
 		Short: "The same load at several rates: goodput, frontier, knee",
@@ -57,7 +57,7 @@ measured kept.`,
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the runs (default runs/TIME-NAME); one that was begun goes on")
 	addStudyFormat(c, &format)
 	addHTML(c, &html)
-	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := report.CheckStudyFormat(format); err != nil {
 			return usageError{err}
@@ -80,7 +80,7 @@ measured kept.`,
 			return err
 		}
 		w := experiment.Sweep{Subject: subject, Rates: trimmed(rates), Users: trimmed(users), Offline: offline, Common: common, GPUs: gpus}
-		return s.sweep(c.Context(), &w, out, told{format, html}, quiet)
+		return s.sweep(c.Context(), &w, out, told{format, html})
 	}
 	return c
 }
@@ -126,16 +126,11 @@ func readSubject(arg string, sets []conf.Setting) (experiment.Subject, error) {
 }
 
 // sweep plays the loads and reports them.
-func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out string, as told, quiet bool) error {
+func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out string, as told) error {
 	ctx, stop, release := interrupts(ctx, s)
 	defer release()
-	line := newLive(s, quiet)
-	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: func(f string, args ...any) {
-		line.end()
-		s.say(f, args...)
-	}}
-	line.watch(&o)
-	done, dir, err := w.Run(ctx, o)
+	line := newLive(s)
+	done, dir, err := w.Run(ctx, line.series(out, stop))
 	line.end()
 	if done != nil && (err == nil || len(done.Points) > 0) {
 		if err := report.WriteSweep(as.format, s.out, done, look(s.out)); err != nil {
@@ -151,7 +146,7 @@ func (s streams) sweep(ctx context.Context, w *experiment.Sweep, out string, as 
 		}
 		return err
 	}
-	s.say("recorded in %s", dir)
+	s.recordedIn("", dir, out)
 	switch {
 	case done.Cut:
 		s.say("the same command with --out %s goes on", dir)

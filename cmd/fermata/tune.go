@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"fermata/experiment"
-	"fermata/load"
 	"fermata/report"
 	"fermata/spec"
 )
@@ -17,7 +16,6 @@ import (
 func newTune(s streams) *cobra.Command {
 	var out, format, html string
 	var budget int
-	var quiet bool
 	c := &cobra.Command{
 		Use:   "tune SPEC",
 		Short: "Each system's best settings, before comparing",
@@ -43,7 +41,7 @@ could be measured; 130 interrupted, with what was measured kept.`,
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the runs (default runs/TIME-tune); one that was begun goes on")
 	addStudyFormat(c, &format)
 	addHTML(c, &html)
-	c.Flags().BoolVar(&quiet, "quiet", false, "no progress")
+	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := report.CheckStudyFormat(format); err != nil {
 			return usageError{err}
@@ -65,22 +63,17 @@ could be measured; 130 interrupted, with what was measured kept.`,
 		if err != nil {
 			return err
 		}
-		return s.tune(c.Context(), t, out, told{format, html}, quiet)
+		return s.tune(c.Context(), t, out, told{format, html})
 	}
 	return c
 }
 
 // tune tries the settings and reports them.
-func (s streams) tune(ctx context.Context, t *spec.Tune, out string, as told, quiet bool) error {
+func (s streams) tune(ctx context.Context, t *spec.Tune, out string, as told) error {
 	ctx, stop, release := interrupts(ctx, s)
 	defer release()
-	line := newLive(s, quiet)
-	o := experiment.Options{Out: out, Version: version(), Stop: stop, Say: func(f string, args ...any) {
-		line.end()
-		s.say(f, args...)
-	}}
-	o.Live = func(l load.Live, p experiment.Plan) { line.show(l, p) }
-	done, dir, err := experiment.Tune(ctx, t, o)
+	line := newLive(s)
+	done, dir, err := experiment.Tune(ctx, t, line.series(out, stop))
 	line.end()
 	if err != nil {
 		if dir != "" {
@@ -94,7 +87,7 @@ func (s streams) tune(ctx context.Context, t *spec.Tune, out string, as told, qu
 	if err := s.writeHTML(as.html, func(w io.Writer) error { return report.TuningHTML(w, done) }); err != nil {
 		return err
 	}
-	s.say("recorded in %s", dir)
+	s.recordedIn("", dir, out)
 	if done.Cut {
 		s.say("the same command with --out %s goes on", dir)
 		return status(exitInterrupted)
