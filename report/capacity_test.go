@@ -25,7 +25,7 @@ func TestCapacityKeys(t *testing.T) {
 	fields(reflect.TypeFor[capacity.Result](), map[reflect.Type]bool{}, func(typ reflect.Type, f reflect.StructField) {
 		json, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		name := typ.Name() + "." + json
-		meaning, ok := capacityKeys[name]
+		meaning, ok := capacityKeys()[name]
 		switch {
 		case !ok && !strings.Contains(plain, " "+name+" "):
 			t.Errorf("%s is not described", name)

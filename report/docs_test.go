@@ -102,7 +102,7 @@ func keyTables() string {
 		if absent == "" {
 			absent = "never"
 		}
-		if values := enums[k.name]; len(values) > 1 && !strings.Contains(k.meaning, values[0]) {
+		if values := enums()[k.name]; len(values) > 1 && !strings.Contains(k.meaning, values[0]) {
 			k.meaning += " One of " + strings.Join(values, ", ") + "."
 		}
 		rows[typ.Name()] += fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", name, kind(f.Type), unit, k.meaning, absent)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"fermata/compare"
 	"fermata/internal/term"
@@ -25,9 +26,11 @@ type Portrayed struct {
 var htmlFiles embed.FS
 
 // htmlTemplate escapes by context whatever comes from servers.
-var htmlTemplate = template.Must(template.New("page.tmpl").Funcs(template.FuncMap{
-	"toneClass": toneClass, "plain": term.Plain,
-}).ParseFS(htmlFiles, "html/page.tmpl"))
+var htmlTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page.tmpl").Funcs(template.FuncMap{
+		"toneClass": toneClass, "plain": term.Plain,
+	}).ParseFS(htmlFiles, "html/page.tmpl"))
+})
 
 // An htmlPage is what the template is filled with.
 type htmlPage struct {
@@ -78,7 +81,7 @@ func HTML(w io.Writer, runs []Portrayed, c *compare.Comparison) error {
 	if err != nil {
 		return err
 	}
-	if err := htmlTemplate.Execute(w, h); err != nil {
+	if err := htmlTemplate().Execute(w, h); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (h *htmlPage) write(w io.Writer, p *page, version, title string) error {
 			h.Summary = append(h.Summary, b)
 		}
 	}
-	if err := htmlTemplate.Execute(w, h); err != nil {
+	if err := htmlTemplate().Execute(w, h); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil

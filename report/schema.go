@@ -19,7 +19,7 @@ type Document struct {
 // (one result or an array of them), and WritePlan, WriteStudy, WriteSweep, WriteTuning, WriteSelftest and
 // WriteComparison in the format json.
 var (
-	ResultDocument     = documentOf[metrics.Result](resultOptions())
+	ResultDocument     = documentOf[metrics.Result](resultOptions)
 	PlanDocument       = documentOf[Plan](planOptions)
 	StudyDocument      = documentOf[Study](studyOptions)
 	SelftestDocument   = documentOf[Selftest](selftestOptions)
@@ -28,8 +28,10 @@ var (
 	ComparisonDocument = documentOf[compare.Comparison](comparisonOptions)
 )
 
-func documentOf[T any](o schema.Options) Document {
-	return Document{func() (*schema.Schema, error) { return schema.Of[T](o) }}
+// documentOf asks for the options, which are large, only once a schema is wanted:
+// most commands start without one.
+func documentOf[T any](options func() schema.Options) Document {
+	return Document{func() (*schema.Schema, error) { return schema.Of[T](options()) }}
 }
 
 // Schema is the JSON schema, as it is published.
@@ -53,7 +55,7 @@ func (d Document) Validate(document []byte) error {
 func resultOptions() schema.Options {
 	o := schema.Options{
 		ID: SchemaID, Title: "What Fermata claims from one recording, or an array of such results",
-		Types: map[string]string{}, Keys: map[string]string{}, Enum: enums, OrArray: true,
+		Types: map[string]string{}, Keys: map[string]string{}, Enum: enums(), OrArray: true,
 	}
 	for _, t := range typeMeanings {
 		o.Types[t.name] = t.meaning

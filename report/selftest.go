@@ -101,59 +101,65 @@ type SelftestVerdict struct {
 	ErrorNs *int64 `json:"error_ns,omitempty"`
 }
 
-var selftestTypes = map[string]string{
-	"Selftest":         "How good the instrument is on one machine: what it recorded, against a server that knows when it sent.",
-	"Tool":             "What made the document.",
-	"Machine":          "Where it was measured.",
-	"Spread":           "A distribution of times in ns; a percentile is the value of rank ⌈np⌉.",
-	"SelftestStep":     "One load: streams of chunked server-sent events, independent of each other, over loopback.",
-	"SelftestDispatch": "How late the requests of a Poisson process left.",
-	"SelftestVerdict":  "What may be quoted from this machine.",
-	"Warning":          "What a careful reader must know.",
+func selftestTypes() map[string]string {
+	return map[string]string{
+		"Selftest":         "How good the instrument is on one machine: what it recorded, against a server that knows when it sent.",
+		"Tool":             "What made the document.",
+		"Machine":          "Where it was measured.",
+		"Spread":           "A distribution of times in ns; a percentile is the value of rank ⌈np⌉.",
+		"SelftestStep":     "One load: streams of chunked server-sent events, independent of each other, over loopback.",
+		"SelftestDispatch": "How late the requests of a Poisson process left.",
+		"SelftestVerdict":  "What may be quoted from this machine.",
+		"Warning":          "What a careful reader must know.",
+	}
 }
 
-var selftestKeys = map[string]string{
-	"Selftest.schema":                      "Name and version of this format. Keys may be added under the same version; meanings never change.",
-	"Selftest.transport":                   "The transport that was tested: fast or compatible.",
-	"Selftest.quick":                       "Fewer and shorter loads (--quick).",
-	"Selftest.steps":                       "The loads, rising.",
-	"Selftest.dispatch":                    "How late requests left. Absent where that was not tested.",
-	"Selftest.violations":                  "Arrivals outside the bounds that their stamps state, of all loads that are not void. It must be 0.",
-	"Selftest.passes_events_per_s_low":     "The highest load, in events a second, whose stamps' p99 error stayed under 1 ms before a higher one passed it. Absent where the lowest passed it.",
-	"Selftest.passes_events_per_s_high":    "The load at which it passed 1 ms. Absent where no valid load did.",
-	"Selftest.highest_valid_events_per_s":  "The highest load that was not void. Absent where all were.",
-	"Machine.server_cores":                 "Processor cores that the server was kept to. Absent where the system has no such thing.",
-	"Machine.client_cores":                 "Processor cores of the client.",
-	"Machine.server_realtime":              "The server ran ahead of everything else (SCHED_RR).",
-	"SelftestStep.events_per_s_asked":      "Streams × events a second and stream.",
-	"SelftestStep.events_per_s":            "What the server really sent.",
-	"SelftestStep.failed":                  "Requests that did not end well.",
-	"SelftestStep.void":                    "The server's own lateness was 1 ms or more at p99: the load was not what it should have been.",
-	"SelftestStep.sender_lateness_ns":      "Times of sending less the times that were due.",
-	"SelftestStep.error_ns":                "Stamps less times of sending, of all arrivals; it contains the server's own way through the system, some µs.",
-	"SelftestStep.error_exact_ns":          "The same of exact arrivals alone. Absent where there are none.",
-	"SelftestStep.exact_share":             "Share of arrivals whose stamp the kernel gives exactly.",
-	"SelftestStep.bound_ns":                "The bounds that the recording states on its stamps.",
-	"SelftestStep.gap_error_ns":            "Recorded less true gaps between the events of an answer, absolute values.",
-	"SelftestStep.ttft_error_ns":           "Recorded less true times from a request's departure to its first token: true ones begin with the server's kernel stamp; absolute values.",
-	"SelftestStep.violations":              "Arrivals outside their bounds by more than 0.5 ms, which is what the server's own times are good for.",
-	"SelftestStep.early":                   "Of them, stamps before the time of sending.",
-	"SelftestStep.cpu_per_event_ns":        "The client's processor time for an event: timed path, decoding, journal. Absent where the system does not say.",
-	"SelftestStep.timed_cpu_per_event_ns":  "Of it, that of the event loops. Absent where the transport has none.",
-	"SelftestStep.setup_cpu_per_stream_ns": "Processor time from the start of the load to the first event, a stream.",
-	"SelftestStep.memory_per_stream_bytes": "Memory of the client's own with all streams open, before the first event, a stream.",
-	"SelftestStep.in_flight_mean":          "Requests truly in flight, the mean over the load.",
-	"SelftestDispatch.gap_cv":              "Coefficient of variation of the gaps between due times; 1 for a Poisson process.",
-	"SelftestDispatch.ks":                  "Kolmogorov and Smirnov's distance of those gaps from the exponential distribution.",
-	"SelftestDispatch.ks_root_n":           "That distance times the root of the number of gaps: over 1.36 once in twenty for a true Poisson process.",
-	"SelftestDispatch.lateness_ns":         "Recorded times of leaving less due times.",
-	"SelftestDispatch.schedule_to_wire_ns": "The server's kernel stamps of requests less their due times.",
-	"SelftestVerdict.streams":              "The most streams, of the events a second that were tested, for which the verdict holds; 0 if for none.",
-	"SelftestVerdict.error_ns":             "The largest p99 error of stamps, gaps and TTFT up to there, rounded up. Absent where the verdict holds for no load.",
+func selftestKeys() map[string]string {
+	return map[string]string{
+		"Selftest.schema":                      "Name and version of this format. Keys may be added under the same version; meanings never change.",
+		"Selftest.transport":                   "The transport that was tested: fast or compatible.",
+		"Selftest.quick":                       "Fewer and shorter loads (--quick).",
+		"Selftest.steps":                       "The loads, rising.",
+		"Selftest.dispatch":                    "How late requests left. Absent where that was not tested.",
+		"Selftest.violations":                  "Arrivals outside the bounds that their stamps state, of all loads that are not void. It must be 0.",
+		"Selftest.passes_events_per_s_low":     "The highest load, in events a second, whose stamps' p99 error stayed under 1 ms before a higher one passed it. Absent where the lowest passed it.",
+		"Selftest.passes_events_per_s_high":    "The load at which it passed 1 ms. Absent where no valid load did.",
+		"Selftest.highest_valid_events_per_s":  "The highest load that was not void. Absent where all were.",
+		"Machine.server_cores":                 "Processor cores that the server was kept to. Absent where the system has no such thing.",
+		"Machine.client_cores":                 "Processor cores of the client.",
+		"Machine.server_realtime":              "The server ran ahead of everything else (SCHED_RR).",
+		"SelftestStep.events_per_s_asked":      "Streams × events a second and stream.",
+		"SelftestStep.events_per_s":            "What the server really sent.",
+		"SelftestStep.failed":                  "Requests that did not end well.",
+		"SelftestStep.void":                    "The server's own lateness was 1 ms or more at p99: the load was not what it should have been.",
+		"SelftestStep.sender_lateness_ns":      "Times of sending less the times that were due.",
+		"SelftestStep.error_ns":                "Stamps less times of sending, of all arrivals; it contains the server's own way through the system, some µs.",
+		"SelftestStep.error_exact_ns":          "The same of exact arrivals alone. Absent where there are none.",
+		"SelftestStep.exact_share":             "Share of arrivals whose stamp the kernel gives exactly.",
+		"SelftestStep.bound_ns":                "The bounds that the recording states on its stamps.",
+		"SelftestStep.gap_error_ns":            "Recorded less true gaps between the events of an answer, absolute values.",
+		"SelftestStep.ttft_error_ns":           "Recorded less true times from a request's departure to its first token: true ones begin with the server's kernel stamp; absolute values.",
+		"SelftestStep.violations":              "Arrivals outside their bounds by more than 0.5 ms, which is what the server's own times are good for.",
+		"SelftestStep.early":                   "Of them, stamps before the time of sending.",
+		"SelftestStep.cpu_per_event_ns":        "The client's processor time for an event: timed path, decoding, journal. Absent where the system does not say.",
+		"SelftestStep.timed_cpu_per_event_ns":  "Of it, that of the event loops. Absent where the transport has none.",
+		"SelftestStep.setup_cpu_per_stream_ns": "Processor time from the start of the load to the first event, a stream.",
+		"SelftestStep.memory_per_stream_bytes": "Memory of the client's own with all streams open, before the first event, a stream.",
+		"SelftestStep.in_flight_mean":          "Requests truly in flight, the mean over the load.",
+		"SelftestDispatch.gap_cv":              "Coefficient of variation of the gaps between due times; 1 for a Poisson process.",
+		"SelftestDispatch.ks":                  "Kolmogorov and Smirnov's distance of those gaps from the exponential distribution.",
+		"SelftestDispatch.ks_root_n":           "That distance times the root of the number of gaps: over 1.36 once in twenty for a true Poisson process.",
+		"SelftestDispatch.lateness_ns":         "Recorded times of leaving less due times.",
+		"SelftestDispatch.schedule_to_wire_ns": "The server's kernel stamps of requests less their due times.",
+		"SelftestVerdict.streams":              "The most streams, of the events a second that were tested, for which the verdict holds; 0 if for none.",
+		"SelftestVerdict.error_ns":             "The largest p99 error of stamps, gaps and TTFT up to there, rounded up. Absent where the verdict holds for no load.",
+	}
 }
 
-var selftestOptions = schema.Options{
-	ID: "urn:fermata:selftest:1", Title: "What Fermata's self-test found on one machine", Types: selftestTypes, Keys: selftestKeys,
+func selftestOptions() schema.Options {
+	return schema.Options{
+		ID: "urn:fermata:selftest:1", Title: "What Fermata's self-test found on one machine", Types: selftestTypes(), Keys: selftestKeys(),
+	}
 }
 
 // WriteSelftest writes s as format says: terminal, markdown or json.

@@ -29,7 +29,7 @@ func TestSelftestKeys(t *testing.T) {
 	fields(reflect.TypeFor[Selftest](), map[reflect.Type]bool{}, func(typ reflect.Type, f reflect.StructField) {
 		json, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		name := typ.Name() + "." + json
-		meaning, ok := selftestKeys[name]
+		meaning, ok := selftestKeys()[name]
 		switch {
 		case !ok && strings.Contains(" "+plain+" ", " "+name+" "), typ == reflect.TypeFor[metrics.Tool](), typ == reflect.TypeFor[metrics.Warning](), typ == reflect.TypeFor[Spread]():
 		case !ok:

@@ -143,50 +143,56 @@ func sweepTimes(d *metrics.Dist) *SweepTimes {
 	return &SweepTimes{P50: p50.Value, P99: p99.Value, Mean: *d.Mean, P99Status: p99.Status}
 }
 
-var sweepTypes = map[string]string{
-	"Sweep":        "One load at several rates or numbers of users, and what follows from all of them together.",
-	"Tool":         "What made the document.",
-	"SweepPoint":   "The load at one rate or number of users; everything else about it stands in result.json of its folder.",
-	"SweepTimes":   "Percentiles in nanoseconds.",
-	"SweepShare":   "How many of a point's requests met an objective, in all its terms.",
-	"SweepGoodput": "DistServe's goodput: the highest load per GPU at which a share of the requests meets the objective jointly.",
-	"SweepKnee":    "Where throughput stops being cheap in latency.",
+func sweepTypes() map[string]string {
+	return map[string]string{
+		"Sweep":        "One load at several rates or numbers of users, and what follows from all of them together.",
+		"Tool":         "What made the document.",
+		"SweepPoint":   "The load at one rate or number of users; everything else about it stands in result.json of its folder.",
+		"SweepTimes":   "Percentiles in nanoseconds.",
+		"SweepShare":   "How many of a point's requests met an objective, in all its terms.",
+		"SweepGoodput": "DistServe's goodput: the highest load per GPU at which a share of the requests meets the objective jointly.",
+		"SweepKnee":    "Where throughput stops being cheap in latency.",
+	}
 }
 
-var sweepKeys = map[string]string{
-	"Sweep.schema":     "Name and version of this format. Keys may be added under the same version; meanings never change.",
-	"Sweep.knob":       "What differs between the points: rate (requests a second, an open loop) or concurrency (users of a closed loop).",
-	"Sweep.seeds":      "fresh: each point has a seed of its own, so that no cache has seen its prompts. common: all have the same, so that they differ in nothing but the load.",
-	"Sweep.gpus":       "GPUs of the system, by which goodput is divided.",
-	"Sweep.gpus_from":  "Who says so: flag, prices, spec, or nobody, for which it is 1.",
-	"Sweep.goodput":    "One entry an objective and share, of objectives that are about requests; `all` is all of them jointly.",
-	"Sweep.stopped":    "Why the sweep ended before its last load, where nobody interrupted it, such as money that was spent; absent where it did not.",
-	"Sweep.knee":       "Absent with fewer than three points.",
-	"SweepPoint.label": "Such as rate-4, users-16 or offline.",
-	"SweepPoint.value": "Requests a second, or users. Absent of the offline point.",
+func sweepKeys() map[string]string {
+	return map[string]string{
+		"Sweep.schema":     "Name and version of this format. Keys may be added under the same version; meanings never change.",
+		"Sweep.knob":       "What differs between the points: rate (requests a second, an open loop) or concurrency (users of a closed loop).",
+		"Sweep.seeds":      "fresh: each point has a seed of its own, so that no cache has seen its prompts. common: all have the same, so that they differ in nothing but the load.",
+		"Sweep.gpus":       "GPUs of the system, by which goodput is divided.",
+		"Sweep.gpus_from":  "Who says so: flag, prices, spec, or nobody, for which it is 1.",
+		"Sweep.goodput":    "One entry an objective and share, of objectives that are about requests; `all` is all of them jointly.",
+		"Sweep.stopped":    "Why the sweep ended before its last load, where nobody interrupted it, such as money that was spent; absent where it did not.",
+		"Sweep.knee":       "Absent with fewer than three points.",
+		"SweepPoint.label": "Such as rate-4, users-16 or offline.",
+		"SweepPoint.value": "Requests a second, or users. Absent of the offline point.",
 
-	"SweepPoint.steady":           "Neither a backlog nor a drift was seen; only such a point counts for goodput.",
-	"SweepPoint.requests_per_s":   "Finished in the window.",
-	"SweepPoint.tokens_per_s":     "Output tokens of the requests that finished in the window.",
-	"SweepPoint.power":            "Requests finished a second over their mean end-to-end latency in seconds.",
-	"SweepPoint.frontier":         "No other point of the sweep has more tokens a second with p99 TTFT and p99 TBT that are no worse.",
-	"SweepPoint.per_million":      "Cost of a million tokens at this load (key cost of result.json).",
-	"SweepPoint.per_million_good": "The same of good answers.",
-	"SweepPoint.warnings":         "Codes of the point's warnings.",
-	"SweepTimes.p99_status":       "As in result.json: ok, assumed, open or insufficient.",
-	"SweepShare.good_rps":         "Requests a second that met it, passed their check and were not slow.",
+		"SweepPoint.steady":           "Neither a backlog nor a drift was seen; only such a point counts for goodput.",
+		"SweepPoint.requests_per_s":   "Finished in the window.",
+		"SweepPoint.tokens_per_s":     "Output tokens of the requests that finished in the window.",
+		"SweepPoint.power":            "Requests finished a second over their mean end-to-end latency in seconds.",
+		"SweepPoint.frontier":         "No other point of the sweep has more tokens a second with p99 TTFT and p99 TBT that are no worse.",
+		"SweepPoint.per_million":      "Cost of a million tokens at this load (key cost of result.json).",
+		"SweepPoint.per_million_good": "The same of good answers.",
+		"SweepPoint.warnings":         "Codes of the point's warnings.",
+		"SweepTimes.p99_status":       "As in result.json: ok, assumed, open or insufficient.",
+		"SweepShare.good_rps":         "Requests a second that met it, passed their check and were not slow.",
 
-	"SweepGoodput.at":                   "The point. Absent where not even the lowest load holds.",
-	"SweepGoodput.rps_per_gpu":          "Its rate (of a closed loop what was finished), a GPU.",
-	"SweepGoodput.tokens_per_s_per_gpu": "Its output tokens a second, a GPU.",
-	"SweepGoodput.sure_rps_per_gpu":     "The highest load whose share is above with its whole interval: goodput is this, at least.",
-	"SweepGoodput.fails_rps_per_gpu":    "The lowest load whose share is below with its whole interval: goodput is less. Absent where none is.",
-	"SweepGoodput.loss":                 "Share of the offline point's tokens a second that is lost. Absent without one.",
-	"SweepGoodput.cost_factor":          "1/(1 - loss): how many times the offline cost a token costs under the promise.",
-	"SweepKnee.rule":                    "kleinrock_power: the point of most power (Kleinrock 1979).",
+		"SweepGoodput.at":                   "The point. Absent where not even the lowest load holds.",
+		"SweepGoodput.rps_per_gpu":          "Its rate (of a closed loop what was finished), a GPU.",
+		"SweepGoodput.tokens_per_s_per_gpu": "Its output tokens a second, a GPU.",
+		"SweepGoodput.sure_rps_per_gpu":     "The highest load whose share is above with its whole interval: goodput is this, at least.",
+		"SweepGoodput.fails_rps_per_gpu":    "The lowest load whose share is below with its whole interval: goodput is less. Absent where none is.",
+		"SweepGoodput.loss":                 "Share of the offline point's tokens a second that is lost. Absent without one.",
+		"SweepGoodput.cost_factor":          "1/(1 - loss): how many times the offline cost a token costs under the promise.",
+		"SweepKnee.rule":                    "kleinrock_power: the point of most power (Kleinrock 1979).",
+	}
 }
 
-var sweepOptions = schema.Options{ID: "urn:fermata:sweep:1", Title: "What Fermata says of one load at several rates", Types: sweepTypes, Keys: sweepKeys}
+func sweepOptions() schema.Options {
+	return schema.Options{ID: "urn:fermata:sweep:1", Title: "What Fermata says of one load at several rates", Types: sweepTypes(), Keys: sweepKeys()}
+}
 
 // WriteSweep writes s as format says, one of StudyFormats.
 func WriteSweep(format string, w io.Writer, s *Sweep, o TerminalOptions) error {

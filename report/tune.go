@@ -101,47 +101,53 @@ func NewTrial(settings []Setting, r *metrics.Result) TuneTrial {
 	return t
 }
 
-var tuneTypes = map[string]string{
-	"Tuning":      "Each system's best settings, found with one budget for all.",
-	"Tool":        "What made the document.",
-	"TunedSystem": "One system with what was tried.",
-	"TuneRound":   "The trials of one round, all under the same load and seed.",
-	"TuneTrial":   "One run with its settings; everything else about it stands in result.json of its folder.",
-	"TuneEffort":  "What the tuning of a system took, default settings included.",
-	"TuneRemark":  "What a reader must know of a system's tuning.",
-	"Setting":     "A setting with its value.",
+func tuneTypes() map[string]string {
+	return map[string]string{
+		"Tuning":      "Each system's best settings, found with one budget for all.",
+		"Tool":        "What made the document.",
+		"TunedSystem": "One system with what was tried.",
+		"TuneRound":   "The trials of one round, all under the same load and seed.",
+		"TuneTrial":   "One run with its settings; everything else about it stands in result.json of its folder.",
+		"TuneEffort":  "What the tuning of a system took, default settings included.",
+		"TuneRemark":  "What a reader must know of a system's tuning.",
+		"Setting":     "A setting with its value.",
+	}
 }
 
-var tuneKeys = map[string]string{
-	"Tuning.schema":         "Name and version of this format. Keys may be added under the same version; meanings never change.",
-	"Tuning.budget":         "Measured requests that the rounds of each system may take together; the trial of the default settings comes on top.",
-	"Tuning.rule":           "sequential_halving: as many rounds as halvings, each with the same share of the budget; the better half by goodput goes on.",
-	"TunedSystem.best":      "The trial that won the last round. Absent where no trial had a run.",
-	"TunedSystem.default":   "The system as it is without tuning, under the load of the last round.",
-	"TunedSystem.close":     "Settings of the last round whose goodput lies within the interval of the best: they are not told apart.",
-	"TuneTrial.settings":    "Empty of default settings.",
-	"TuneTrial.tuned":       "False of default settings.",
-	"TuneTrial.good_rps":    "Goodput: requests a second that met all objectives jointly.",
-	"TuneTrial.low":         "Lower end of its interval: that of the share, times the rate.",
-	"TuneTrial.high":        "Upper end.",
-	"TuneTrial.share":       "Share of the measured requests that met all objectives.",
-	"TuneTrial.ttft_p99":    "Nanoseconds. Absent where too few requests claim it.",
-	"TuneTrial.tbt_p99":     "Nanoseconds. Absent where too few requests claim it.",
-	"TuneTrial.e2e_mean":    "Nanoseconds.",
-	"TuneTrial.failed":      "Why there is no run, such as a server that did not start with these settings.",
-	"TuneEffort.requests":   "Of warm-ups and drains too.",
-	"TuneEffort.minutes":    "Of load, without the server's starts; of a simulated system in virtual time.",
-	"TuneEffort.starts":     "How often a server was started.",
-	"TuneRemark.code":       "too_light, at_an_end or close.",
-	"Tuning.interrupted":    "The systems are those that were begun.",
-	"TunedSystem.arms":      "Combinations of settings.",
-	"TuneRound.requests":    "Measured requests of each trial.",
-	"TuneTrial.kept":        "It had been measured before.",
-	"TuneTrial.folder":      "Relative to the folder of the tuning.",
-	"TuneTrial.offered_rps": "Rate of the measured requests.",
+func tuneKeys() map[string]string {
+	return map[string]string{
+		"Tuning.schema":         "Name and version of this format. Keys may be added under the same version; meanings never change.",
+		"Tuning.budget":         "Measured requests that the rounds of each system may take together; the trial of the default settings comes on top.",
+		"Tuning.rule":           "sequential_halving: as many rounds as halvings, each with the same share of the budget; the better half by goodput goes on.",
+		"TunedSystem.best":      "The trial that won the last round. Absent where no trial had a run.",
+		"TunedSystem.default":   "The system as it is without tuning, under the load of the last round.",
+		"TunedSystem.close":     "Settings of the last round whose goodput lies within the interval of the best: they are not told apart.",
+		"TuneTrial.settings":    "Empty of default settings.",
+		"TuneTrial.tuned":       "False of default settings.",
+		"TuneTrial.good_rps":    "Goodput: requests a second that met all objectives jointly.",
+		"TuneTrial.low":         "Lower end of its interval: that of the share, times the rate.",
+		"TuneTrial.high":        "Upper end.",
+		"TuneTrial.share":       "Share of the measured requests that met all objectives.",
+		"TuneTrial.ttft_p99":    "Nanoseconds. Absent where too few requests claim it.",
+		"TuneTrial.tbt_p99":     "Nanoseconds. Absent where too few requests claim it.",
+		"TuneTrial.e2e_mean":    "Nanoseconds.",
+		"TuneTrial.failed":      "Why there is no run, such as a server that did not start with these settings.",
+		"TuneEffort.requests":   "Of warm-ups and drains too.",
+		"TuneEffort.minutes":    "Of load, without the server's starts; of a simulated system in virtual time.",
+		"TuneEffort.starts":     "How often a server was started.",
+		"TuneRemark.code":       "too_light, at_an_end or close.",
+		"Tuning.interrupted":    "The systems are those that were begun.",
+		"TunedSystem.arms":      "Combinations of settings.",
+		"TuneRound.requests":    "Measured requests of each trial.",
+		"TuneTrial.kept":        "It had been measured before.",
+		"TuneTrial.folder":      "Relative to the folder of the tuning.",
+		"TuneTrial.offered_rps": "Rate of the measured requests.",
+	}
 }
 
-var tuneOptions = schema.Options{ID: "urn:fermata:tune:1", Title: "Each system's best settings, and what finding them took", Types: tuneTypes, Keys: tuneKeys}
+func tuneOptions() schema.Options {
+	return schema.Options{ID: "urn:fermata:tune:1", Title: "Each system's best settings, and what finding them took", Types: tuneTypes(), Keys: tuneKeys()}
+}
 
 // WriteTuning writes t as format says, one of StudyFormats.
 func WriteTuning(format string, w io.Writer, t *Tuning, o TerminalOptions) error {
