@@ -18,6 +18,11 @@ const nameLimit = 10
 // beside is the page of several results.
 func beside(rs []*metrics.Result) *page {
 	names, legends := columnNames(rs)
+	return besideNamed(rs, names, legends)
+}
+
+// besideNamed is beside with short names of the runs for columns, and full ones.
+func besideNamed(rs []*metrics.Result, names, legends []string) *page {
 	var differ, agree, few []comparison
 	var alone []string
 	for _, c := range comparisons(rs) {

@@ -368,23 +368,63 @@ func capacitiesVerdict(all []*capacity.Result) fact {
 
 // seedNotes sum up an objective over its seeds.
 func seedNotes(all []*capacity.Result) []string {
-	var names []string
-	rates := map[string][]float64{}
-	for _, r := range all {
-		if r.Capacity == nil {
-			continue
-		}
-		if rates[r.Objective] == nil {
-			names = append(names, r.Objective)
-		}
-		rates[r.Objective] = append(rates[r.Objective], r.Capacity.RPS)
-	}
 	var notes []string
-	for _, name := range names {
-		if v := rates[name]; len(v) > 1 {
-			slices.Sort(v)
-			notes = append(notes, fmt.Sprintf("%s: median %s requests/s over %d seeds, from %s to %s", term.Plain(name), rateText(middle(v)), len(v), rateText(v[0]), rateText(v[len(v)-1])))
+	for _, of := range byObjective(all) {
+		if text := medianOfSeeds(of); text != "" {
+			notes = append(notes, term.Plain(of[0].Objective)+": "+text)
 		}
 	}
 	return notes
+}
+
+// byObjective are the searches of each objective, in the order of the first.
+func byObjective(all []*capacity.Result) [][]*capacity.Result {
+	var sorted [][]*capacity.Result
+	for _, r := range all {
+		i := slices.IndexFunc(sorted, func(of []*capacity.Result) bool { return of[0].Objective == r.Objective })
+		if i < 0 {
+			i, sorted = len(sorted), append(sorted, nil)
+		}
+		sorted[i] = append(sorted[i], r)
+	}
+	return sorted
+}
+
+// medianOfSeeds sums up the searches of one objective; empty where fewer than two found
+// anything.
+func medianOfSeeds(of []*capacity.Result) string {
+	var v []float64
+	for _, r := range of {
+		if r.Capacity != nil {
+			v = append(v, r.Capacity.RPS)
+		}
+	}
+	if len(v) < 2 {
+		return ""
+	}
+	slices.Sort(v)
+	return fmt.Sprintf("median %s requests/s over %d seeds, from %s to %s", rateText(middle(v)), len(v), rateText(v[0]), rateText(v[len(v)-1]))
+}
+
+// capacityHeads are what each objective of several came to.
+func capacityHeads(all []*capacity.Result) []fact {
+	var heads []fact
+	for _, of := range byObjective(all) {
+		text := medianOfSeeds(of)
+		if text == "" {
+			var found []string
+			for _, r := range of {
+				if c := r.Capacity; c != nil {
+					found = append(found, rateText(c.RPS)+" requests/s"+betweenText(c.Low, c.High))
+				}
+			}
+			text = strings.Join(found, ", ")
+		}
+		tone := capacitiesVerdict(of).tone
+		if none := slices.IndexFunc(of, func(r *capacity.Result) bool { return r.Capacity == nil }); none >= 0 {
+			text = joined("; ", text, "none: "+term.Plain(of[none].Reason))
+		}
+		heads = append(heads, fact{term.Plain(of[0].Objective), text, tone})
+	}
+	return heads
 }

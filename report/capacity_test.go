@@ -81,6 +81,14 @@ func TestWriteCapacity(t *testing.T) {
 	has(write("markdown", sampleCapacity()), "**Capacity 12.12", "```\n", "| held |")
 	both := write("terminal", sampleCapacity(), sampleCapacity(), none)
 	has(both, "3 searches, 2 capacities", "median 12.12 requests/s over 2 seeds", "none", "[turned_away]")
+	other := sampleCapacity()
+	other.Objective = "tpot<=30ms"
+	var page bytes.Buffer
+	if err := CapacityHTML(&page, []*capacity.Result{sampleCapacity(), sampleCapacity(), none, other}, "v0"); err != nil {
+		t.Fatal(err)
+	}
+	has(page.String(), `<dt>ttft&lt;=2s @p99</dt><dd class="bad">median 12.12 requests/s over 2 seeds, from 12.12 to 12.12; none: none of 40 requests was answered</dd>`,
+		`<dt>tpot&lt;=30ms</dt><dd class="good">12.12 requests/s (11.5–12.75)</dd>`)
 	for _, r := range []*capacity.Result{sampleCapacity(), none} {
 		if err := ValidateCapacity([]byte(write("json", r))); err != nil {
 			t.Error(err)

@@ -57,9 +57,10 @@ type htmlPage struct {
 	Sampling       []string
 }
 
-// A section is a heading with pictures.
+// A section is a heading with pictures, and a note on which of them there are not.
 type section struct {
 	ID, Title string
+	Note      string
 	Pictures  []picture
 }
 
@@ -93,16 +94,21 @@ func newHTMLPage(runs []Portrayed, c *compare.Comparison) (*htmlPage, error) {
 	for i := range runs {
 		results[i] = runs[i].Result
 	}
-	var legends []string
-	h.names, legends = columnNames(results)
+	names, legends := columnNames(results)
 	if len(runs) == 1 {
-		h.names = legends
+		names = legends
 	}
+	if c != nil {
+		if of, full := comparedNames(c, results); len(of) == len(runs) {
+			names, legends = of, full
+		}
+	}
+	h.names = names
 	for i, n := range h.names {
 		if legends[i] != n {
-			n += " · " + legends[i]
+			n = joined(" · ", n, legends[i])
 		}
-		if slices.Index(legends, legends[i]) < i || slices.Contains(legends[i+1:], legends[i]) {
+		if c == nil && (slices.Index(legends, legends[i]) < i || slices.Contains(legends[i+1:], legends[i])) {
 			n = joined(" · ", n, loadName(results[i])) // runs of one name are told apart by their load
 		}
 		h.titles = append(h.titles, n)
@@ -110,7 +116,7 @@ func newHTMLPage(runs []Portrayed, c *compare.Comparison) (*htmlPage, error) {
 	if err := h.frame(results[0].Tool.Version, listed(h.titles)); err != nil {
 		return nil, err
 	}
-	h.words(results, c)
+	h.words(results, legends, c)
 	h.Spots = h.spots(c)
 	h.Single = h.singles()
 	h.pictures()
@@ -151,14 +157,14 @@ func hashOf(text []byte) string {
 }
 
 // words are the parts that the other reports have too.
-func (h *htmlPage) words(results []*metrics.Result, c *compare.Comparison) {
+func (h *htmlPage) words(results []*metrics.Result, legends []string, c *compare.Comparison) {
 	var said, noted []metrics.Warning
 	if len(results) == 1 {
 		p := single(results[0])
 		h.Verdict, h.Blocks = p.verdict, withoutWarnings(p.blocks)
 		said, noted = split(warnings(results[0]))
 	} else {
-		p := beside(results)
+		p := besideNamed(results, h.names, legends)
 		h.Verdict, h.Blocks = p.verdict, withoutWarnings(p.blocks)
 		said, noted = split(together(results, h.names))
 		for i, r := range results {
@@ -191,7 +197,7 @@ func withoutWarnings(blocks []block) []block {
 var headlineKeys = []string{"ttft_due", "scheduling_delay", "tbt", "tpot", "normalized_latency", "e2e", "gap_longest", "stall_longest"}
 
 // headline is the first table: each metric with its intervals, its unit and how many
-// values it rests on.
+// values it rests on; nil where nothing was measured, which a note says.
 func (h *htmlPage) headline(results []*metrics.Result) (*table, []string) {
 	t := &table{columns: []column{
 		{head: "metric", left: true},
@@ -226,6 +232,9 @@ func (h *htmlPage) headline(results []*metrics.Result) (*table, []string) {
 	}
 	for i, r := range results {
 		t.rows = append(t.rows, fluidRow(r, h.nameBeside(i))...)
+	}
+	if len(t.rows) == 0 {
+		return nil, []string{"No measured request has a time."}
 	}
 	t.dropIfEmpty(1)
 	return t, legend(shown{rows, []stat{{p: 0.5}, {p: 0.99}}})

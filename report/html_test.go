@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"fermata/capacity"
 	"fermata/compare"
 	"fermata/deadline"
 	"fermata/internal/chart"
@@ -234,6 +235,33 @@ func TestHTMLOfOddRuns(t *testing.T) {
 		text := pageText(t, runs...)
 		if !strings.Contains(text, "</html>") || strings.Contains(text, "NaN") || strings.Contains(text, "Inf ") || strings.Contains(text, "%!") {
 			t.Errorf("%s: the page is broken", name)
+		}
+		if empty := regexp.MustCompile(`</th></tr></thead><tbody>\s*</tbody>`).FindString(text); empty != "" {
+			t.Errorf("%s: a table without a row: %s", name, empty)
+		}
+		if says := strings.Contains(text, "No measured request has a time."); says != (name == "nothing") {
+			t.Errorf("%s: says that there is no time: %v", name, says)
+		}
+	}
+}
+
+// Of many runs a few are drawn by themselves, and the page says so above them.
+func TestHTMLSaysWhatIsNotDrawn(t *testing.T) {
+	run := made{name: "x", requests: 20, tokens: 3, rate: 2}.portrayed(t)
+	const note = "Of 6 runs the first 4 are drawn by themselves; a page of the others draws those."
+	if text := pageText(t, run, run, run, run, run, run); strings.Count(text, note) != 2 || strings.Contains(text, `id="raster-4"`) || !strings.Contains(text, `id="raster-3"`) {
+		t.Errorf("%d notes", strings.Count(text, note))
+	}
+	if text := pageText(t, run, run, run, run); strings.Contains(text, "drawn by themselves") || !strings.Contains(text, `id="raster-3"`) {
+		t.Error("all of four runs are drawn")
+	}
+	var all []*capacity.Result
+	for range mostSearches + 1 {
+		all = append(all, sampleCapacity())
+	}
+	for i, s := range capacitySections(all) {
+		if want := "Of 13 searches the first 12 are drawn by themselves; the others stand in the table on top."; s.Note != want && i == 1 || s.Note != "" && i != 1 {
+			t.Errorf("section %d: %q", i, s.Note)
 		}
 	}
 }
@@ -535,6 +563,26 @@ func TestHTMLOfAComparison(t *testing.T) {
 	if len(h.Spots) != 1 || h.Spots[0].Text != "a: differs" {
 		t.Errorf("%+v", h.Spots)
 	}
+	if len(h.titles) != 2 || h.titles[0] != "a" || h.titles[1] != "b" {
+		t.Errorf("titles %q", h.titles)
+	}
+	// Its runs are called as it calls their systems, with what tells them apart.
+	frozen.Result.Run.Labels, smooth.Result.Run.Labels = map[string]string{"engine": "1.4"}, map[string]string{"engine": "1.5"}
+	c.Systems[0].Name, c.Systems[1].Name = "runs/before", "runs/after"
+	if h, err = newHTMLPage([]Portrayed{frozen, smooth}, c); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.titles) != 2 || h.names[1] != "B" || h.titles[1] != "B · runs/after · engine=1.5" {
+		t.Errorf("names %q, titles %q", h.names, h.titles)
+	}
+	c.Systems = []compare.Side{{Name: "old", Runs: []string{"runs/1", "runs/2"}}, {Name: "new", Runs: make([]string, 1)}}
+	if h, err = newHTMLPage([]Portrayed{frozen, frozen, smooth}, c); err != nil {
+		t.Fatal(err)
+	}
+	if h.names[1] != "old 2" || h.titles[1] != "old 2 · runs/2 · engine=1.4" || h.titles[2] != "new · engine=1.5" {
+		t.Errorf("names %q, titles %q", h.names, h.titles)
+	}
+	c.Systems = []compare.Side{{Name: "a", Runs: make([]string, 1)}, {Name: "b", Runs: make([]string, 1)}}
 	// What it says of the systems stands before what each run says by itself.
 	var page bytes.Buffer
 	if err := HTML(&page, []Portrayed{frozen, smooth}, c); err != nil {

@@ -21,6 +21,9 @@ func CapacityHTML(w io.Writer, all []*capacity.Result, version string) error {
 		return errNoResults
 	}
 	h := &htmlPage{Sections: capacitySections(all)}
+	if len(all) > 1 {
+		h.Verdicts = capacityHeads(all)
+	}
 	return h.write(w, capacityPage(all), version, term.Plain(all[0].Target)+", capacity")
 }
 

@@ -243,8 +243,7 @@ func (h *htmlPage) each(s *section, draw func(int) *picture) {
 			s.Pictures = append(s.Pictures, *p)
 		}
 	}
-	if n := len(s.Pictures); n > 0 && len(h.runs) > mostEach {
-		last := &s.Pictures[n-1]
-		last.Notes = append(last.Notes, fmt.Sprintf("These are the first %d of %d runs; a page of fewer draws the others.", mostEach, len(h.runs)))
+	if len(s.Pictures) > 0 && len(h.runs) > mostEach {
+		s.Note = fmt.Sprintf("Of %d runs the first %d are drawn by themselves; a page of the others draws those.", len(h.runs), mostEach)
 	}
 }

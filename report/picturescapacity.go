@@ -31,9 +31,8 @@ func capacitySections(all []*capacity.Result) []section {
 		}
 		sections = append(sections, s)
 	}
-	if last := &sections[len(sections)-1]; len(all) > mostSearches && len(last.Pictures) > 0 {
-		p := &last.Pictures[len(last.Pictures)-1]
-		p.Notes = append(p.Notes, fmt.Sprintf("These are the first %d of %d searches; the others stand in the table on top.", mostSearches, len(all)))
+	if len(all) > mostSearches {
+		sections[1].Note = fmt.Sprintf("Of %d searches the first %d are drawn by themselves; the others stand in the table on top.", len(all), mostSearches)
 	}
 	return filled(sections...)
 }

@@ -236,15 +236,35 @@ func (s *Sweep) verdictText() string {
 	if s.Stopped != "" {
 		text += ", stopped: " + s.Stopped
 	}
-	for _, g := range s.Goodput {
+	for i := range s.Goodput {
+		g := &s.Goodput[i]
 		if last := s.Goodput[len(s.Goodput)-1]; g.Objective == last.Objective && g.Share > .95 {
 			if g.RPSPerGPU == nil {
-				return text + fmt.Sprintf("; not even the lowest lets %s of the requests meet %s", wholePercent(g.Share), words(g.Objective))
+				return text + fmt.Sprintf("; not even the lowest lets %s of the requests meet %s", wholePercent(g.Share), words(g.Objective)) + g.bounds()
 			}
-			return text + fmt.Sprintf("; up to %s requests/s a GPU, %s of them meet %s", term.Number(*g.RPSPerGPU, false), wholePercent(g.Share), words(g.Objective))
+			return text + fmt.Sprintf("; up to %s requests/s a GPU%s, %s of them meet %s", term.Number(*g.RPSPerGPU, false), g.bounds(), wholePercent(g.Share), words(g.Objective))
 		}
 	}
 	return text
+}
+
+// bounds are the loads between which a goodput lies: one that holds with its whole
+// interval, and one that fails with it.
+func (g *SweepGoodput) bounds() string {
+	sure, less := "", ""
+	switch {
+	case g.SureRPSPerGPU != nil:
+		sure = "surely " + term.Number(*g.SureRPSPerGPU, false)
+	case g.RPSPerGPU != nil:
+		sure = "surely none"
+	}
+	if g.FailsRPSPerGPU != nil {
+		less = "less than " + term.Number(*g.FailsRPSPerGPU, false)
+	}
+	if sure+less == "" {
+		return ""
+	}
+	return " (" + joined(", ", sure, less) + ")"
 }
 
 func moneyOrNone(text string) string {

@@ -55,6 +55,24 @@ func TestSweepPages(t *testing.T) {
 	}
 }
 
+// A goodput is told with the loads that hold and fail for certain.
+func TestSweepHeadline(t *testing.T) {
+	for want, g := range map[string]SweepGoodput{
+		"2 loads; up to 4.00 requests/s a GPU (surely 2.00, less than 8.00), 99 % of them meet all objectives": {RPSPerGPU: ptr(4.0), SureRPSPerGPU: ptr(2.0), FailsRPSPerGPU: ptr(8.0)},
+		"2 loads; up to 4.00 requests/s a GPU (surely 4.00), 99 % of them meet all objectives":                 {RPSPerGPU: ptr(4.0), SureRPSPerGPU: ptr(4.0)},
+		"2 loads; up to 4.00 requests/s a GPU (surely none), 99 % of them meet all objectives":                 {RPSPerGPU: ptr(4.0)},
+		"2 loads; not even the lowest lets 99 % of the requests meet all objectives (less than 8.00)":          {FailsRPSPerGPU: ptr(8.0)},
+		"2 loads; not even the lowest lets 99 % of the requests meet all objectives":                           {},
+	} {
+		s := swept()
+		g.Objective, g.Share = "all", .99
+		s.Goodput = []SweepGoodput{g}
+		if got := s.verdictText(); got != "http://h:1: "+want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
 // More good requests a second than finished ones are explained; else nothing is.
 func TestSweepExplainsGood(t *testing.T) {
 	for finished, explained := range map[float64]bool{16.5: true, 20: false} {

@@ -96,6 +96,30 @@ func sideNames(c *compare.Comparison) []string {
 	return names
 }
 
+// comparedNames are names of the runs of a comparison by their systems, as its tables
+// have them, and what else tells them apart: their folders, and labels that differ.
+func comparedNames(c *compare.Comparison, rs []*metrics.Result) (names, legends []string) {
+	short, labels := sideNames(c), labelsDiffer(rs)
+	for i, s := range c.Systems {
+		for k := range s.Runs {
+			name, legend := short[i], ""
+			switch {
+			case len(s.Runs) > 1:
+				name, legend = fmt.Sprintf("%s %d", name, k+1), term.Plain(s.Runs[k])
+			case name != term.Plain(s.Name):
+				legend = term.Plain(s.Name)
+			}
+			if at := len(names); at < len(rs) {
+				for _, label := range labels {
+					legend = joined(" · ", legend, prefixed(term.Plain(label)+"=", term.Plain(rs[at].Run.Labels[label])))
+				}
+			}
+			names, legends = append(names, name), append(legends, legend)
+		}
+	}
+	return names, legends
+}
+
 func versusHeadline(c *compare.Comparison) fact {
 	if c.Refused != "" {
 		return fact{text: "not compared: " + term.Plain(c.Refused), tone: term.Bad}

@@ -35,6 +35,9 @@ Every round is a run in the study's folder: the same command with --out goes on
 where a killed one ended. examples/hosted.yaml is Etalon's study of public
 endpoints.
 
+Several studies of simulated systems are played one after the other; --html and
+-o json take one, and a study of endpoints is given alone.
+
 Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold;
 130 interrupted.`,
 		Example: `  fermata study examples/scheduling-delay.yaml
