@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"fermata/cost"
@@ -35,14 +34,16 @@ const (
 )
 
 // prepare builds requests ahead of time and returns when the first of them stand
-// ready. Users who converse build their own, of the answers that they had.
+// ready: of an open loop in order, of a closed one for its crowd. Users who converse
+// build their own, of the answers that they had.
 func (r *run) prepare() <-chan prepared {
-	if n := r.times.Users(); n > 0 && r.times.Converses() {
+	if n := r.times.Users(); n > 0 {
 		ahead := make(chan prepared)
 		close(ahead)
+		if !r.times.Converses() {
+			r.crowd = newCrowd(r, n)
+		}
 		return ahead
-	} else if n > 0 {
-		return r.stockUp(n)
 	}
 	ahead := make(chan prepared, aheadOf)
 	first := make(chan struct{})
@@ -89,45 +90,6 @@ func (r *run) prepare() <-chan prepared {
 	return ahead
 }
 
-// stockUp builds the requests of a closed loop's users ahead of time, whose due
-// times nobody knows yet: when a thousand answers end together, building a thousand
-// bodies first would leave the server idle. It returns when each user has one.
-func (r *run) stockUp(users int) <-chan prepared {
-	stock := make(chan prepared, 2*users)
-	first := make(chan struct{})
-	ready := sync.OnceFunc(func() { close(first) })
-	go func() {
-		defer close(stock)
-		defer ready()
-		for i := int64(0); ; i++ {
-			p := r.build(schedule.Arrival{Index: i, Session: r.times.SessionOf(i)})
-			for len(stock) > 0 && r.aheadSize.Load() > aheadBytes && !r.halted() {
-				time.Sleep(settled)
-			}
-			r.aheadSize.Add(int64(len(p.body)))
-			if i >= int64(users) && len(stock) >= users && !r.halted() {
-				time.Sleep(settled) // those that are due come first
-			}
-			select {
-			case stock <- p:
-			case <-r.halt:
-				return
-			}
-			if p.err != nil || p.end {
-				return
-			}
-			if i == int64(users)-1 {
-				ready()
-			}
-		}
-	}()
-	select {
-	case <-first:
-	case <-time.After(200 * time.Millisecond): // the rest is built while the first wait
-	}
-	return stock
-}
-
 // following is the next request of an open loop: of conversations, the next one's
 // first turn. ok is false where the schedule has no more.
 func (r *run) following() (p prepared, ok bool) {
@@ -172,13 +134,8 @@ func (r *run) header(to *Target, q *workload.Request, at *schedule.Arrival) http
 
 // begin starts a request of the open loop, which is due or soon will be.
 func (r *run) begin(p prepared) {
-	f := r.enter(p)
-	if r.room != nil { // it may have to wait for a place
-		r.answers.Go(func() { _ = r.ask(f) })
-		return
-	}
 	r.answers.Add(1)
-	r.launch(f, r.conclude)
+	r.send(r.enter(p), r.conclude)
 }
 
 // conclude closes a request of the open loop, unless it is tried again: only then
@@ -238,8 +195,7 @@ func (r *run) arm(f *flight, heard bool) {
 // retries. It returns the last try, which is the request's.
 func (r *run) ask(f *flight) *flight {
 	if !r.admit() {
-		t := &f.trace
-		t.Outcome, t.FailedAt, t.Error = recording.NotSent, recording.AtSend, "due, but the run was stopped before it left"
+		f.unsent()
 		r.close(f)
 		return f
 	}

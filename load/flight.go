@@ -22,22 +22,90 @@ type flight struct {
 	asked   *workload.Request // kept where texts are
 	started int64             // time-outs count from here
 	early   bool              // handed over before it was due, and not due yet
-	call    wire.Call         // guarded by run.mu; nil until it is under way
-	worst   cost.Amount       // that it may cost, set aside
-	paid    bool              // that was settled
-	told    bool              // the witness, of its first token or that there is none; the watch's
-	over    func(*flight)     // told when it has ended
+	call    wire.Call         // of the transport's; guarded by run.mu, as are the next two
+	landed  bool              // it has ended
+	before  *flight           // among those under way …
+	after   *flight
+	worst   cost.Amount   // that it may cost, set aside
+	paid    bool          // that was settled
+	told    bool          // the witness, of its first token or that there is none; the watch's
+	over    func(*flight) // told when it has ended
+}
+
+// flights are those under way. Its zero value has none.
+type flights struct {
+	first *flight
+	n     int
+}
+
+func (s *flights) add(f *flight) {
+	if f.after = s.first; f.after != nil {
+		f.after.before = f
+	}
+	s.first = f
+	s.n++
+}
+
+func (s *flights) remove(f *flight) {
+	if f.before != nil {
+		f.before.after = f.after
+	} else {
+		s.first = f.after
+	}
+	if f.after != nil {
+		f.after.before = f.before
+	}
+	f.before, f.after = nil, nil
+	s.n--
+}
+
+// send has a request leave, once there is a place in flight, and tells over when it
+// has ended. It does not wait.
+func (r *run) send(f *flight, over func(*flight)) {
+	if r.hasRoom() {
+		r.launch(f, over)
+		return
+	}
+	r.answers.Go(func() {
+		if r.admit() {
+			r.launch(f, over)
+			return
+		}
+		f.unsent()
+		over(f)
+	})
+}
+
+// hasRoom takes a place in flight if there is one.
+func (r *run) hasRoom() bool {
+	if r.halted() {
+		return false
+	} else if r.room == nil {
+		return true
+	}
+	select {
+	case r.room <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// unsent judges a request that had no place in flight when the run was stopped.
+func (f *flight) unsent() {
+	t := &f.trace
+	t.Outcome, t.FailedAt, t.Error = recording.NotSent, recording.AtSend, "due, but the run was stopped before it left"
 }
 
 // launch hands the request to the transport, which tells over when it has ended.
 func (r *run) launch(f *flight, over func(*flight)) {
 	f.over, f.started = over, max(f.trace.Due, r.clock.Now())
-	r.mu.Lock()
-	r.inFlight[f] = struct{}{}
-	r.mu.Unlock()
 	call := r.transport.Start(&wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.sends, Body: f.body, Due: f.trace.Due}, f)
 	r.mu.Lock()
-	f.call = call
+	if !f.landed {
+		f.call = call
+		r.inFlight.add(f)
+	}
 	r.mu.Unlock()
 	if r.ctx.Err() != nil {
 		call.Cut(context.Cause(r.ctx))
@@ -72,7 +140,9 @@ func (f *flight) Due() error {
 func (f *flight) End(res wire.Result) {
 	r := f.run
 	r.mu.Lock()
-	delete(r.inFlight, f)
+	if f.landed = true; f.call != nil {
+		r.inFlight.remove(f)
+	}
 	r.mu.Unlock()
 	if errors.Is(res.Err, wire.ErrWithdrawn) {
 		r.withdraw(f)
@@ -102,9 +172,7 @@ func (r *run) cutAll(cause error) {
 	r.cut(cause)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for f := range r.inFlight {
-		if f.call != nil {
-			f.call.Cut(cause)
-		}
+	for f := r.inFlight.first; f != nil; f = f.after {
+		f.call.Cut(cause)
 	}
 }

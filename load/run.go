@@ -107,9 +107,10 @@ type run struct {
 	opened    int64         // turns of those that were opened; guarded by next
 	room      chan struct{} // a place in flight; nil without a limit
 	mu        sync.Mutex
-	inFlight  map[*flight]struct{}
+	inFlight  flights // guarded by mu
 
-	next      sync.Mutex // guards the schedule where several draw from it, and lastDue
+	crowd     *crowd     // of a closed loop without conversations
+	next      sync.Mutex // guards the schedule where several draw from it, lastDue and the crowd's stock
 	lastDue   int64
 	draining  atomic.Bool // every measured request is due
 	drainFrom atomic.Int64
@@ -121,7 +122,7 @@ type run struct {
 // them. The error is the recorder's or the workload's: nothing that a server does
 // makes one.
 func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
-	r := &run{Job: j, times: timesOf(j.Schedule, j.TimeScale), halt: make(chan struct{}), hush: make(chan struct{}), inFlight: map[*flight]struct{}{}, hide: hider(j.Secrets)}
+	r := &run{Job: j, times: timesOf(j.Schedule, j.TimeScale), halt: make(chan struct{}), hush: make(chan struct{}), hide: hider(j.Secrets)}
 	r.keep = keeper{r}
 	if r.Options.MaxInFlight > 0 {
 		r.room = make(chan struct{}, r.Options.MaxInFlight)
@@ -172,15 +173,18 @@ func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 
 // offer sends until the schedule ends or the run is stopped.
 func (r *run) offer(ahead <-chan prepared) {
-	if n := r.times.Users(); n > 0 {
+	converse := r.times.Converses()
+	if n := r.times.Users(); n > 0 && converse {
 		var users sync.WaitGroup
 		for number := range n {
-			users.Go(func() { r.user(number, ahead) })
+			users.Go(func() { r.converse(number) })
 		}
 		users.Wait()
 		return
+	} else if n > 0 {
+		r.crowd.ask(n)
+		return
 	}
-	converse := r.times.Converses()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -259,81 +263,6 @@ func (r *run) waitFor(due int64, over func() bool) {
 	}
 }
 
-// user is one of a closed loop: it asks again when it has its answer and has
-// thought.
-func (r *run) user(number int, stock <-chan prepared) {
-	if r.times.Converses() {
-		r.converse(number)
-		return
-	}
-	free := int64(0)
-	for turn := int64(0); ; turn++ {
-		due := free + int64(r.times.Think(number, turn))
-		if !r.think(due) {
-			return
-		}
-		r.next.Lock()
-		if turn == 0 {
-			due = max(due, r.clock.Now()) // nobody was free before there were users
-		}
-		due = max(due, r.lastDue) // phases count in order of due times
-		r.lastDue = due
-		query, whole, err := r.query(due, stock)
-		r.next.Unlock()
-		r.die(err)
-		free = r.askAll(query)
-		if !whole {
-			return
-		}
-	}
-}
-
-// query takes the requests that are due together, as many as make one; whole is
-// false where there are not so many any more. It is for one user at a time.
-func (r *run) query(due int64, stock <-chan prepared) (query []*flight, whole bool, err error) {
-	for range r.times.Streams() {
-		at, ok := r.times.Next(due)
-		r.rephase(&at)
-		if !ok || at.Phase == schedule.Drain {
-			r.startDrain()
-		}
-		if !ok || at.Phase == schedule.Drain && (r.drained() || r.times.Quiet()) {
-			return query, false, nil
-		}
-		p, ok := <-stock
-		if !ok {
-			return query, false, nil
-		}
-		r.aheadSize.Add(-int64(len(p.body)))
-		p.at = at
-		if p.err != nil || p.end || !r.afford(&p) {
-			return query, false, p.err
-		}
-		query = append(query, r.enter(p))
-	}
-	return query, true, nil
-}
-
-// askAll asks them all at once and returns when their user is free again, ns.
-func (r *run) askAll(query []*flight) (free int64) {
-	ends := make([]int64, len(query))
-	var under sync.WaitGroup
-	ask := func(i int) {
-		ends[i] = r.freed(r.ask(query[i]))
-	}
-	for i := 1; i < len(query); i++ {
-		under.Go(func() { ask(i) })
-	}
-	if len(query) > 0 {
-		ask(0)
-	}
-	under.Wait()
-	for _, at := range ends {
-		free = max(free, at)
-	}
-	return free
-}
-
 // freed is when a user is free to go on. One for whose request this machine had no
 // room waits a moment: it would only be refused again.
 func (r *run) freed(f *flight) int64 {
@@ -342,27 +271,6 @@ func (r *run) freed(f *flight) int64 {
 		at += int64(thinkSlice)
 	}
 	return at
-}
-
-// think waits until a user is due, or nobody will ask again; false says that the
-// run was stopped.
-func (r *run) think(due int64) bool {
-	for !r.halted() {
-		left := due - r.clock.Now()
-		if left <= 0 || r.drained() {
-			return true
-		}
-		select {
-		case <-time.After(min(time.Duration(left), thinkSlice)):
-		case <-r.halt:
-		}
-		r.next.Lock()
-		if now := r.clock.Now(); r.times.Over(now) || r.closedBy(now) {
-			r.startDrain()
-		}
-		r.next.Unlock()
-	}
-	return false
 }
 
 // startDrain notes that every measured request is due.
@@ -387,7 +295,7 @@ func (r *run) awaitAnswers() {
 		left := r.tally.measuredLeft.Load()
 		if r.haltWhy.Load() != nil {
 			r.mu.Lock()
-			left = int64(len(r.inFlight))
+			left = int64(r.inFlight.n)
 			r.mu.Unlock()
 		}
 		if left+r.checks.waiting() == 0 {

@@ -28,11 +28,8 @@ func (r *run) watch(over <-chan struct{}) {
 		now := r.clock.Now()
 		seen = seen[:0]
 		r.mu.Lock()
-		for f := range r.inFlight {
+		for f := r.inFlight.first; f != nil; f = f.after {
 			w := &f.watch
-			if f.call == nil {
-				continue
-			}
 			if s, ok := r.see(f, now); ok {
 				seen = append(seen, s)
 			}
@@ -64,7 +61,7 @@ func (r *run) live() Live {
 	}
 	l.MeasuredDue = l.MeasuredDone + c.measuredLeft.Load()
 	r.mu.Lock()
-	l.InFlight = max(0, int64(len(r.inFlight))-c.early.Load())
+	l.InFlight = max(0, int64(r.inFlight.n)-c.early.Load())
 	r.mu.Unlock()
 	return l
 }
