@@ -23,7 +23,7 @@ type Diagnosis struct {
 	TopBlock         float64    // share of the undelayed probes in the fullest of them
 	TokensPerS       float64    // of prefill at the longest prompt, by the curve's slope
 	DelayNs          [3]float64 // p50, p90, p99 of what load cost the probes that were sent at random; infinite where so many failed
-	Shift            float64    // curve of the last third of the probes over that of the first; 0 where there are too few to say
+	Shift            float64    // curve of the last third of the probes over that of the first; 0 where the probes cannot say
 	BIC              map[string]float64
 	stretched        float64 // weight of delays that grow with the curve
 	supportP, slopes float64

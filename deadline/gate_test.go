@@ -43,6 +43,33 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// To a third of the probes whose times are next to nothing no curve is fitted, and no
+// ratio to it is told: what is written down is a number.
+func TestShiftFromNothing(t *testing.T) {
+	s, err := sampled(probesOf("yi", "idle", 100, 1), minProbes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, _ := choose(s, candidates(s), DefaultNoise())
+	const third = 33
+	for name, change := range map[string]func(y []float64){
+		"first": func(y []float64) { clear(y[:third]) }, "last": func(y []float64) { clear(y[len(y)-third:]) },
+	} {
+		part, rng := *s, &dice{3}
+		part.y = slices.Clone(s.y)
+		change(part.y)
+		var d Diagnosis
+		if d.shift(&part, f, func(n int) int { return int(rng.u() * float64(n)) }); d.Shift > 0 || d.Shift < 0 || math.IsNaN(d.Shift) || d.shifted {
+			t.Errorf("%s: a shift of %v, %v", name, d.Shift, d.shifted)
+		}
+	}
+	var d Diagnosis
+	rng := &dice{3}
+	if d.shift(s, f, func(n int) int { return int(rng.u() * float64(n)) }); !(d.Shift > 0.9 && d.Shift < 1.1) {
+		t.Errorf("without a change: %v", d.Shift)
+	}
+}
+
 // An endpoint that changes its speed in the middle of the probing is told from one
 // that does not, whatever it has to do beside.
 func TestChangedMidway(t *testing.T) {

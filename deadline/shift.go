@@ -49,6 +49,9 @@ func (d *Diagnosis) shift(s *sample, f *fitted, intN func(n int) int) {
 		drawn = sorted(drawn)
 		scale[i], low[i], high[i] = g.b[0], quantile(drawn, 0.05), quantile(drawn, 0.95)
 	}
+	if !(scale[0] > 0 && scale[1] > 0) {
+		return // times of next to nothing fit no curve, and there is no ratio to it
+	}
 	d.Shift = scale[1] / scale[0]
 	d.shifted = math.Abs(math.Log(d.Shift)) > math.Log1p(shiftFrom) && (low[1] > high[0] || high[1] < low[0])
 }
