@@ -12,7 +12,7 @@ import (
 )
 
 func TestCapacitySchema(t *testing.T) {
-	text, err := CapacitySchema()
+	text, err := CapacityDocument.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestWriteCapacity(t *testing.T) {
 	has(page.String(), `<dt>ttft&lt;=2s @p99</dt><dd class="bad">median 12.12 requests/s over 2 seeds, from 12.12 to 12.12; none: none of 40 requests was answered</dd>`,
 		`<dt>tpot&lt;=30ms</dt><dd class="good">12.12 requests/s (11.5–12.75)</dd>`)
 	for _, r := range []*capacity.Result{sampleCapacity(), none} {
-		if err := ValidateCapacity([]byte(write("json", r))); err != nil {
+		if err := CapacityDocument.Validate([]byte(write("json", r))); err != nil {
 			t.Error(err)
 		}
 	}

@@ -103,8 +103,8 @@ func capacityKeys() map[string]string {
 	}
 }
 
-func capacitySchema() (*schema.Schema, error) {
-	return schema.Of[capacity.Result](schema.Options{
+func capacityOptions() schema.Options {
+	return schema.Options{
 		ID: "urn:fermata:capacity:1", Title: "The highest rate that meets an objective, by fermata capacity",
 		Types: capacityTypes(), Keys: capacityKeys(),
 		Enum: map[string][]string{
@@ -114,24 +114,5 @@ func capacitySchema() (*schema.Schema, error) {
 				string(capacity.Died), string(capacity.Stopped), string(capacity.Interrupted), string(capacity.Unsettled), string(capacity.NotBracketed),
 			},
 		},
-	})
-}
-
-// CapacitySchema is the JSON schema of a capacity.Result; published as
-// docs/schema/capacity.schema.json.
-func CapacitySchema() ([]byte, error) {
-	s, err := capacitySchema()
-	if err != nil {
-		return nil, err
 	}
-	return s.JSON()
-}
-
-// ValidateCapacity checks a document of one search against CapacitySchema.
-func ValidateCapacity(document []byte) error {
-	s, err := capacitySchema()
-	if err != nil {
-		return err
-	}
-	return s.Validate(document)
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fermata/capacity"
 	"fermata/compare"
 	"fermata/internal/schema"
 	"fermata/metrics"
@@ -16,8 +17,8 @@ type Document struct {
 }
 
 // The documents, each published as docs/schema/NAME.schema.json: what JSON writes
-// (one result or an array of them), and WritePlan, WriteStudy, WriteSweep, WriteTuning, WriteSelftest and
-// WriteComparison in the format json.
+// (one result or an array of them), and WritePlan, WriteStudy, WriteSweep, WriteTuning, WriteSelftest,
+// WriteComparison and WriteCapacity (of one search) in the format json.
 var (
 	ResultDocument     = documentOf[metrics.Result](resultOptions)
 	PlanDocument       = documentOf[Plan](planOptions)
@@ -26,6 +27,7 @@ var (
 	SweepDocument      = documentOf[Sweep](sweepOptions)
 	TuneDocument       = documentOf[Tuning](tuneOptions)
 	ComparisonDocument = documentOf[compare.Comparison](comparisonOptions)
+	CapacityDocument   = documentOf[capacity.Result](capacityOptions)
 )
 
 // documentOf asks for the options, which are large, only once a schema is wanted:

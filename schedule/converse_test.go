@@ -90,7 +90,7 @@ func TestGivenTimesConverse(t *testing.T) {
 		{Options{Duration: 30 * time.Millisecond}, 0, "mm----", 30 * ms},
 		{Options{Duration: time.Second}, 0, "mmmmmm", 60*ms + 1},
 	} {
-		s, err := NewGiven(c.o, []Arrival{{Due: 10 * ms}, {Due: 20 * ms}}, 1)
+		s, err := timed(c.o, []Arrival{{Due: 10 * ms}, {Due: 20 * ms}}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestGivenTimesConverse(t *testing.T) {
 			t.Errorf("%+v: the window ends at %d, want %d", c.o, end, c.end)
 		}
 	}
-	s, err := NewGiven(Options{Warmup: "1"}, []Arrival{{Due: 10 * ms}, {Due: 20 * ms}}, 1)
+	s, err := timed(Options{Warmup: "1"}, []Arrival{{Due: 10 * ms}, {Due: 20 * ms}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

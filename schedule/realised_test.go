@@ -103,7 +103,7 @@ func TestAsked(t *testing.T) {
 			t.Errorf("%+v: %v, %v, %v", c.o, mean, cv, ok)
 		}
 	}
-	given, err := NewGiven(Options{}, []Arrival{{Due: 1}, {Due: 4}}, 1)
+	given, err := timed(Options{}, []Arrival{{Due: 1}, {Due: 4}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // A Schedule gives arrivals one by one, in order of their due times. It is for
-// one goroutine. New and NewGiven make one.
+// one goroutine. New and NewTimed make one.
 type Schedule struct {
 	moments moments // nil for given times
 	given   Rows
@@ -97,25 +97,6 @@ func (s *Schedule) open(o *Options, g gaps) {
 	}
 }
 
-// NewGiven makes a schedule of given times. Due,
-// Session and the token counts of rows are kept; rows that are not in order of
-// their due times are sorted, those of the same time in the order given. Of o,
-// Speedup divides the times; Requests, Duration and Warmup may leave rows out of
-// the measured phase, and where they say nothing all rows are measured. After Requests rows
-// the measured phase ends where the next row is due; where the rows run out
-// first, 1 ns after the last, whatever Duration says.
-func NewGiven(o Options, rows []Arrival, runSeed uint64) (*Schedule, error) {
-	var t table
-	for i, r := range rows {
-		if r.Due < 0 || r.PromptTokens < 0 || r.OutputTokens < 0 {
-			return nil, fmt.Errorf("making a schedule of given times: row %d has a negative time or length", i+1)
-		}
-		t.add(r)
-	}
-	t.sort()
-	return NewTimed(o, t.given(), runSeed)
-}
-
 // Rows are given times, with what stands beside them, in the order of time.
 type Rows struct {
 	N      int
@@ -124,8 +105,11 @@ type Rows struct {
 	Failed int64               // rows of requests that failed, which are not among them
 }
 
-// NewTimed is NewGiven for rows that stand elsewhere, such as in a data set. Their
-// times are from 0 on.
+// NewTimed makes a schedule of given times, which are from 0 on. Due, Session and the
+// token counts of rows are kept. Of o, Speedup divides the times; Requests, Duration and
+// Warmup may leave rows out of the measured phase, and where they say nothing all rows
+// are measured. After Requests rows the measured phase ends where the next row is due;
+// where the rows run out first, 1 ns after the last, whatever Duration says.
 func NewTimed(o Options, rows Rows, runSeed uint64) (*Schedule, error) {
 	o.Kind, o.File = Given, ""
 	if err := o.check(); err != nil {
@@ -158,7 +142,7 @@ func NewTimed(o Options, rows Rows, runSeed uint64) (*Schedule, error) {
 	for i := range rows.N {
 		due := s.given.At(i).Due
 		if due < before {
-			return nil, fmt.Errorf("making a schedule of given times: time %d is before the one before", i+1)
+			return nil, fmt.Errorf("making a schedule of given times: time %d is before 0, or before the one before it", i+1)
 		}
 		if s.phases.place(due) == Drain {
 			break // nor is any later one measured

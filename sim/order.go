@@ -3,49 +3,7 @@ package sim
 import (
 	"container/heap"
 	"iter"
-	"math"
 )
-
-// Records plays requests to the end as Run does and brings their records in
-// order of arrival and index, each valid until the next. A record waits for
-// those before it, so that memory holds what is under way and what ended since
-// the oldest of it arrived. The engine's observer is told too.
-func (e *Engine) Records(requests iter.Seq[Request]) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		e.Keep()
-		defer func() { e.ordering = nil }()
-		settled := func() bool {
-			for r := range e.Settled() {
-				if !yield(r, nil) {
-					return false
-				}
-			}
-			return true
-		}
-		for r := range requests {
-			e.Advance(r.Arrival)
-			if !settled() {
-				return
-			}
-			if err := e.Submit(r); err != nil {
-				yield(nil, err)
-				return
-			}
-		}
-		for at, more := e.Next(); more; at, more = e.Next() {
-			e.Advance(at + 1)
-			if !settled() {
-				return
-			}
-		}
-		if err := e.drained(); err != nil {
-			yield(nil, err)
-			return
-		}
-		e.Advance(math.MaxInt64)
-		settled()
-	}
-}
 
 // Keep makes e keep the records of ended requests, for Settled. It is called
 // before the first request.

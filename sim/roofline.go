@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"time"
 )
@@ -148,21 +146,4 @@ func (r *Roofline) Prefill(prompt int) int64 {
 func (r *Roofline) Capacity(fraction, reserved float64) int64 {
 	room := float64(fraction*r.GPU.Memory) - float64(r.Weight)*float64(r.Model.Params())/float64(r.TP) - reserved
 	return int64(math.Floor(room / float64(r.Model.Layers*r.kvRank())))
-}
-
-// NewRoofline is the roofline of the system that the options describe, whatever
-// its cost model.
-func NewRoofline(o Options) (*Roofline, error) {
-	p, problem := o.plan()
-	if problem == nil {
-		host := hostPresets["modern"]
-		if o.Host != nil {
-			host = *o.Host
-		}
-		var r *Roofline
-		if r, problem = p.roofline(cmp.Or(o.Model, "Llama-3-8B"), "model", host); problem == nil {
-			return r, nil
-		}
-	}
-	return nil, fmt.Errorf("sim: %s %s", problem.Path, problem.Text)
 }
