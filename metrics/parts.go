@@ -16,6 +16,7 @@ const (
 // The parts of a TTFT, in the order of time.
 const (
 	partLateness = "lateness"
+	partTries    = "earlier_tries" // and the pauses after them
 	partNetwork  = "network"
 	partDelay    = "scheduling_delay"
 	partPrefill  = "prefill"
@@ -26,9 +27,9 @@ var partQuantiles = []float64{0.5, 0.9, 0.99}
 
 // A stack sums parts up over requests that have all of them.
 type stack struct {
-	n                                       int64
-	ttft, lateness, network, delay, prefill float64
-	delayLow, delayHigh                     float64 // where prefill takes as long as the band allows, and as short
+	n                                              int64
+	ttft, lateness, tries, network, delay, prefill float64
+	delayLow, delayHigh                            float64 // where prefill takes as long as the band allows, and as short
 }
 
 // firstTokens takes TTFTs apart: by what the server says where it says it, and by
@@ -57,36 +58,41 @@ func (f *firstTokens) see(a *answer) {
 		return
 	}
 	t := a.t
-	late, ttft := t.Sent.V-t.Due, a.times[0]
+	sent, ttft := t.Sent.V-t.Due, a.times[0]
+	late := sent
+	if a.tried.earlier > 0 {
+		late = a.tried.sent.Or(t.Due) - t.Due // where the first try never left, all until the last is the tries'
+	}
 	if t.ServerReceived.OK && t.ServerPrefill.OK && !a.second {
 		network := t.ServerReceived.V - t.Sent.V
-		f.told.add(ttft, late, network, t.ServerPrefill.V, 0, 0)
+		f.told.add(ttft, late, sent-late, network, t.ServerPrefill.V, 0, 0)
 	}
 	p := t.Prompt.Used
 	if f.curve == nil || !p.OK || !f.curve.Covers(p.V) {
 		return
 	}
-	sent := ttft - late
 	fit := f.curve.Due(deadline.EdgeFit, 0, p.V)
 	low, high := fit, fit
 	if f.curve.Banded() {
 		low, high = f.curve.Due(deadline.EdgeLow, 0, p.V), f.curve.Due(deadline.EdgeHigh, 0, p.V)
 	}
-	f.fit.int(sent - fit)
-	f.low.int(sent - high)
-	f.high.int(sent - low)
+	answered := ttft - sent
+	f.fit.int(answered - fit)
+	f.low.int(answered - high)
+	f.high.int(answered - low)
 	if !a.second {
 		network := min(f.intercept, fit)
-		f.estimated.add(ttft, late, network, fit-network, high-fit, fit-low)
+		f.estimated.add(ttft, late, sent-late, network, fit-network, high-fit, fit-low)
 	}
 }
 
 // add adds a request whose prefill may take so much more and less.
-func (s *stack) add(ttft, late, network, prefill, more, less int64) {
-	delay := float64(ttft - late - network - prefill)
+func (s *stack) add(ttft, late, tries, network, prefill, more, less int64) {
+	delay := float64(ttft - late - tries - network - prefill)
 	s.n++
 	s.ttft += float64(ttft)
 	s.lateness += float64(late)
+	s.tries += float64(tries)
 	s.network += float64(network)
 	s.prefill += float64(prefill)
 	s.delay += delay
@@ -127,14 +133,17 @@ func (f *firstTokens) result(r *Result, measured int64) {
 // parts are the means, which add up to the mean TTFT.
 func (s *stack) parts(source string, banded bool) *TTFTParts {
 	n := float64(s.n)
-	p := &TTFTParts{Source: source, N: s.n, MeanNs: rounded(s.ttft / n), Parts: []TTFTPart{
-		{Part: partLateness, MeanNs: rounded(s.lateness / n)},
-		{Part: partNetwork, MeanNs: rounded(s.network / n)},
-		{Part: partDelay, MeanNs: rounded(s.delay / n)},
-		{Part: partPrefill, MeanNs: rounded(s.prefill / n)},
-	}}
+	p := &TTFTParts{Source: source, N: s.n, MeanNs: rounded(s.ttft / n)}
+	p.Parts = append(p.Parts, TTFTPart{Part: partLateness, MeanNs: rounded(s.lateness / n)})
+	if s.tries > 0 {
+		p.Parts = append(p.Parts, TTFTPart{Part: partTries, MeanNs: rounded(s.tries / n)})
+	}
+	p.Parts = append(p.Parts,
+		TTFTPart{Part: partNetwork, MeanNs: rounded(s.network / n)},
+		TTFTPart{Part: partDelay, MeanNs: rounded(s.delay / n)},
+		TTFTPart{Part: partPrefill, MeanNs: rounded(s.prefill / n)})
 	if banded {
-		delay, prefill := &p.Parts[2], &p.Parts[3]
+		delay, prefill := &p.Parts[len(p.Parts)-2], &p.Parts[len(p.Parts)-1]
 		low, high := rounded(s.delayLow/n), rounded(s.delayHigh/n)
 		delay.LowNs, delay.HighNs = &low, &high
 		least, most := prefill.MeanNs-(high-delay.MeanNs), prefill.MeanNs+(delay.MeanNs-low)

@@ -66,6 +66,51 @@ func TestEstimatedSchedulingDelay(t *testing.T) {
 	}
 }
 
+// Of a retried request the machine's own delay ends where its first try left; what
+// those before the last took is a part of its own, and all parts add up.
+func TestPartsOfRetries(t *testing.T) {
+	type part struct {
+		name string
+		ms   int64
+	}
+	last := firstTokenAt(0, 10, 0)
+	last.Try, last.Sent, last.DeltaNs[0] = 1, recording.Some[int64](802e6), 412e6
+	last.Due = 800e6 // a try of its own in a recording: its arrivals count from it
+	told := last
+	told.ServerReceived, told.ServerPrefill = recording.Some[int64](812e6), recording.Some[int64](150e6)
+	plain := firstTokenAt(1, 10, 412*time.Millisecond)
+	for name, c := range map[string]struct {
+		sent recording.Maybe[int64] // of the first try
+		last recording.Trace
+		more []recording.Trace
+		want []part
+	}{
+		"sent":     {recording.Some[int64](6e6), told, nil, []part{{"lateness", 6}, {"earlier_tries", 796}, {"network", 10}, {"scheduling_delay", 250}, {"prefill", 150}}},
+		"refused":  {recording.Maybe[int64]{}, told, nil, []part{{"lateness", 0}, {"earlier_tries", 802}, {"network", 10}, {"scheduling_delay", 250}, {"prefill", 150}}},
+		"estimate": {recording.Some[int64](6e6), last, []recording.Trace{plain}, []part{{"lateness", 4}, {"earlier_tries", 398}, {"network", 100}, {"scheduling_delay", 300}, {"prefill", 10}}},
+	} {
+		first := failedTrace(0, recording.HTTPError)
+		first.Due, first.Sent = 0, c.sent
+		r, err := Evaluate(append(recording.Slice{first, c.last}, c.more...), recording.Meta{}, nil, Options{Deadlines: banded(t, time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := r.TTFTParts
+		if p == nil || len(p.Parts) != len(c.want) {
+			t.Fatalf("%s: %+v", name, p)
+		}
+		sum := int64(0)
+		for i, want := range c.want {
+			if sum += p.Parts[i].MeanNs; p.Parts[i].Part != want.name || p.Parts[i].MeanNs != want.ms*1e6 {
+				t.Errorf("%s: %+v, want %+v", name, p.Parts[i], want)
+			}
+		}
+		if sum != p.MeanNs {
+			t.Errorf("%s: the parts make %d of %d", name, sum, p.MeanNs)
+		}
+	}
+}
+
 func sameInt(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 // What the server says is exact and is never mixed with an estimate.

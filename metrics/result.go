@@ -281,7 +281,8 @@ type Dist struct {
 }
 
 // TTFTParts takes the mean time to first token apart, over requests of which all
-// parts are known: lateness, network, scheduling delay and prefill add up to it.
+// parts are known: lateness, earlier tries where there were any, network, scheduling
+// delay and prefill add up to it.
 type TTFTParts struct {
 	Source string          `json:"source"` // server: it says; estimated: by a measured prefill curve
 	N      int64           `json:"n"`      // requests
@@ -294,7 +295,7 @@ type TTFTParts struct {
 // A TTFTPart is one part of the mean time to first token. Of an estimate, network
 // is the curve's value for a prompt of no tokens, fixed overhead included.
 type TTFTPart struct {
-	Part   string `json:"part"` // lateness, network, scheduling_delay or prefill
+	Part   string `json:"part"` // lateness, earlier_tries, network, scheduling_delay or prefill
 	MeanNs int64  `json:"mean_ns"`
 	LowNs  *int64 `json:"low_ns,omitempty"` // by the edges of the curve's band
 	HighNs *int64 `json:"high_ns,omitempty"`

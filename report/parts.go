@@ -9,7 +9,7 @@ import (
 )
 
 // partLabels are the parts of a time to first token as people read them.
-var partLabels = map[string]string{"lateness": "lateness", "network": "network", "scheduling_delay": "sched. delay", "prefill": "prefill"}
+var partLabels = map[string]string{"lateness": "lateness", "earlier_tries": "earlier tries", "network": "network", "scheduling_delay": "sched. delay", "prefill": "prefill"}
 
 // partLabel is that of one of p's parts: what a curve takes for the network holds all
 // that does not grow with the prompt.

@@ -66,13 +66,13 @@ func (h *htmlPage) distributionSection() section {
 
 // partClasses are the colours of the parts of a time to first token, those of the
 // rows of requests where they are the same.
-var partClasses = map[string]string{"lateness": "s7", "network": "s6", "scheduling_delay": "queue", "prefill": "prefill"}
+var partClasses = map[string]string{"lateness": "s7", "earlier_tries": "s3", "network": "s6", "scheduling_delay": "queue", "prefill": "prefill"}
 
 // parts are what the mean time to first token consists of, stacked.
 func (h *htmlPage) parts() *picture {
 	p := &picture{
 		ID: "ttft-parts", Title: "Mean time to first token, stacked", Hover: "xy",
-		Lead:    "Lateness is this machine's; waiting and prefill are the server's, as it says itself, or estimated by a measured curve.",
+		Lead:    "Lateness is this machine's; earlier tries are those that failed, with the pauses after them; waiting and prefill are the server's, as it says itself, or estimated by a measured curve.",
 		columns: []string{"run", "part", "mean (ms)", "source"},
 	}
 	plot := chart.Plot{X: chart.Axis{Min: -0.5, Max: float64(len(h.runs)) - 0.5, Ticks: []chart.Tick{}}, Y: chart.Axis{Min: 0, Format: timeTick}}
