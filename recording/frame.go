@@ -11,7 +11,8 @@ const (
 	segmentMagic   = "fermataj"
 	segmentVersion = 1
 	headerSize     = 64
-	segmentSize    = 4 << 20 // of an ordinary segment; one for a bigger frame is larger
+	segmentSize    = 4 << 20 // the most of a segment, but for one that holds a bigger frame
+	segmentStep    = 1 << 20 // the first four have this, the next four twice that, and so on
 	maxFrame       = 1 << 30 // longer than any frame: what claims to be longer is damage
 	crcSize        = 4
 )

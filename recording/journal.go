@@ -11,7 +11,7 @@ import (
 
 // journalOptions are what tests change about a journal.
 type journalOptions struct {
-	size   int                             // of a segment
+	size   int                             // the most of a segment
 	write  bool                            // never map
 	run    [16]byte                        // id of the run
 	clocks func() (wall int64, mono int64) // read together
@@ -44,7 +44,7 @@ const syncEvery = time.Second
 
 func newJournal(dir string, mu *sync.Mutex, o journalOptions) (*journal, error) {
 	j := &journal{dir: dir, options: o, mu: mu, spare: make(chan made), stop: make(chan struct{})}
-	s, err := j.make(0, o.size)
+	s, err := j.make(0, j.size(0))
 	if err != nil {
 		return nil, j.explain(err)
 	}
@@ -53,6 +53,11 @@ func newJournal(dir string, mu *sync.Mutex, o journalOptions) (*journal, error) 
 	j.work.Go(j.syncAlways)
 	return j, nil
 }
+
+// size is that of an ordinary segment. The pages of the one in use and of the next
+// are in memory, so a run that records little maps little, and one that records much
+// seldom makes another.
+func (j *journal) size(number int) int { return min((1+number/4)*segmentStep, j.options.size) }
 
 // make needs no lock.
 func (j *journal) make(number, size int) (*segment, error) {
@@ -71,7 +76,7 @@ func (j *journal) make(number, size int) (*segment, error) {
 // makeAhead always has the next segment ready, so that no append waits for it.
 func (j *journal) makeAhead() {
 	for number := 1; ; number++ {
-		s, err := j.make(number, j.options.size)
+		s, err := j.make(number, j.size(number))
 		select {
 		case j.spare <- made{s, err}:
 		case <-j.stop:
@@ -139,7 +144,7 @@ func (j *journal) append(payload []byte) error {
 func (j *journal) next(n int) error {
 	spare := <-j.spare
 	number := j.number + 1
-	size := max(j.options.size, headerSize+n+nextFrameSize)
+	size := max(j.size(number), headerSize+n+nextFrameSize)
 	if spare.err == nil && spare.s.size < size {
 		spare.err = spare.s.discard()
 		spare.s = nil

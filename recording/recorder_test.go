@@ -474,3 +474,15 @@ func TestSampleHasNoOtherFields(t *testing.T) {
 		}
 	}
 }
+
+// A run that records little has little mapped.
+func TestFirstSegmentsAreSmall(t *testing.T) {
+	j := &journal{options: journalOptions{size: segmentSize}}
+	var sizes []int
+	for number := range 18 {
+		sizes = append(sizes, j.size(number)>>20)
+	}
+	if want := []int{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4}; !slices.Equal(sizes, want) {
+		t.Errorf("segments of %v MiB, want %v", sizes, want)
+	}
+}
