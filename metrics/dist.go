@@ -157,6 +157,15 @@ func (s *series) stamped(v, lo, hi int64, known bool) {
 	}
 }
 
+// expects makes room for n values.
+func (s *series) expects(n int64) {
+	s.ints.Reserve(int(n))
+	if s.low != nil {
+		s.low.Reserve(int(n))
+		s.high.Reserve(int(n))
+	}
+}
+
 // all takes many values of one request.
 func (s *series) all(vs []int64) {
 	if len(vs) == 0 {
@@ -240,13 +249,19 @@ func (s *series) seek() recording.Columns {
 		}
 		s.order = nil
 	}
+	var own []int64
 	for _, p := range s.percentiles() {
-		ranks = append(ranks, stats.Rank(s.n(), p))
+		own = append(own, stats.Rank(s.n(), p))
 		if s.pool == nil {
 			low, high := s.interval(ask{p: p})
 			ranks = append(ranks, low, high)
 		}
 	}
+	if s.low != nil {
+		s.low.Seek(own...)
+		s.high.Seek(own...)
+	}
+	ranks = append(ranks, own...)
 	if s.floats != nil {
 		s.again = s.floats.Seek(ranks...)
 	} else {

@@ -43,6 +43,9 @@ func Evaluate(src recording.Source, meta recording.Meta, samples []recording.Sam
 // evaluateAll shows all of a recording to all metrics.
 func evaluateAll(src recording.Source, meta recording.Meta, opt Options) (*evaluation, error) {
 	e := newEvaluation(meta, opt)
+	if s, ok := src.(interface{ Arrivals() int64 }); ok {
+		e.gaps.expects(s.Arrivals())
+	}
 	const first = recording.AllColumns &^ recording.Bytes
 	if err := e.pass(src, first, e.families); err != nil {
 		return nil, err
@@ -77,6 +80,7 @@ type evaluation struct {
 	window     Window
 	answer     answer
 	families   []family
+	gaps       *gaps
 	objectives *objectives
 	latencies  *latencies
 	tally      *tally
@@ -99,6 +103,7 @@ func newEvaluation(meta recording.Meta, opt Options) *evaluation {
 	opt.dependence = &dependence{closed: opt.ClosedLoop, batch: opt.AllAtOnce}
 	e.opt = opt
 	g := newGaps(opt)
+	e.gaps = g
 	e.latencies = newLatencies(opt)
 	e.objectives = newObjectives(opt, g)
 	e.tally, e.remarks = newTally(opt, e.window, known), newRemarks(opt)

@@ -34,6 +34,12 @@ func newGaps(opt Options) *gaps {
 	return g
 }
 
+// expects makes room for the values of that many arrivals.
+func (g *gaps) expects(arrivals int64) {
+	g.event.expects(arrivals)
+	g.width.expects(arrivals)
+}
+
 func (g *gaps) see(a *answer) {
 	d := a.t.DeltaNs
 	if len(d) == 0 {

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -14,10 +15,15 @@ const fineBits = 12 // 4096 buckets an octave
 type Ends struct {
 	Limit int // numbers kept before counting begins; default 65,536
 
-	n      int64
-	kept   []int64
-	count  []int64
-	sorted bool
+	n     int64
+	kept  Order // without a limit of its own
+	count []int64
+}
+
+// Reserve makes room for n numbers or the limit, so that no growing is needed.
+func (e *Ends) Reserve(n int) {
+	e.kept.Limit = math.MaxInt
+	e.kept.Reserve(min(n, e.room()))
 }
 
 // Add takes a number; what lies below 0 counts as 0.
@@ -25,29 +31,32 @@ func (e *Ends) Add(v int64) {
 	if e.count == nil {
 		if e.room() > 0 {
 			e.n++
-			e.kept = append(grow(e.kept, 1), max(v, 0))
+			e.kept.Limit = math.MaxInt
+			e.kept.Add(max(v, 0))
 			return
 		}
 		e.count = make([]int64, (64-fineBits)<<fineBits)
-		for _, k := range e.kept {
+		for _, k := range e.kept.kept {
 			e.count[fine(k)]++
 		}
-		e.kept = nil
+		e.kept = Order{}
 	}
 	e.n++
 	e.count[fine(max(v, 0))]++
 }
 
 // room is how many more numbers are kept before counting begins.
-func (e *Ends) room() int { return cmp.Or(max(e.Limit, 0), keepUnless) - len(e.kept) }
+func (e *Ends) room() int { return cmp.Or(max(e.Limit, 0), keepUnless) - len(e.kept.kept) }
 
 // AddAll takes each of vs.
 func (e *Ends) AddAll(vs []int64) {
 	if e.count == nil && len(vs) <= e.room() {
 		e.n += int64(len(vs))
-		e.kept = grow(e.kept, len(vs))
-		for _, v := range vs {
-			e.kept = append(e.kept, max(v, 0))
+		e.kept.Limit = math.MaxInt
+		e.kept.AddAll(vs)
+		added := e.kept.kept[len(e.kept.kept)-len(vs):]
+		for i, v := range added {
+			added[i] = max(v, 0)
 		}
 		return
 	}
@@ -78,23 +87,23 @@ func (e *Ends) N() int64 { return e.n }
 // Clone is a copy of e that goes its own way.
 func (e *Ends) Clone() *Ends {
 	c := *e
-	c.kept, c.count = slices.Clone(e.kept), slices.Clone(e.count)
+	c.kept, c.count = *e.kept.Clone(), slices.Clone(e.count)
 	return &c
 }
 
-// At is between which ends the number of a rank lies; ok is false where there is
-// none. No number may be added later.
+// Seek says which ranks, from 1, At will be asked for, after the last number came;
+// there may be up to 255.
+func (e *Ends) Seek(ranks ...int64) { e.kept.Seek(ranks...) }
+
+// At is between which ends the number of a rank lies that Seek was asked for; ok is
+// false where there is none.
 func (e *Ends) At(rank int64) (lo, hi int64, ok bool) {
 	if rank < 1 || rank > e.n {
 		return 0, 0, false
 	}
 	if e.count == nil {
-		if !e.sorted {
-			sortWhole(e.kept)
-			e.sorted = true
-		}
-		v := e.kept[rank-1]
-		return v, v, true
+		v, ok := e.kept.At(rank)
+		return v, v, ok
 	}
 	for i, n := range e.count {
 		if rank -= n; rank > 0 {

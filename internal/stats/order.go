@@ -113,6 +113,14 @@ func (o *Order) Clone() *Order {
 // N is how many numbers came.
 func (o *Order) N() int64 { return o.n }
 
+// Reserve makes room for n numbers, or as many as are kept, so that no growing is
+// needed: what outgrows its memory is copied, and leaves as much behind.
+func (o *Order) Reserve(n int) {
+	if n = min(n, o.room()); o.count == nil && n > 0 {
+		o.kept = slices.Grow(o.kept, n)
+	}
+}
+
 // Add takes a number.
 func (o *Order) Add(v int64) {
 	o.n++

@@ -269,6 +269,9 @@ func TestEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vs := rapid.SliceOfN(values, 1, 200).Draw(t, "values")
 		e := &Ends{Limit: rapid.IntRange(1, 300).Draw(t, "limit")}
+		if rapid.Bool().Draw(t, "reserve") {
+			e.Reserve(rapid.IntRange(0, 400).Draw(t, "room"))
+		}
 		half := rapid.IntRange(0, len(vs)).Draw(t, "half")
 		for _, v := range vs[:half] {
 			e.Add(v)
@@ -282,6 +285,11 @@ func TestEnds(t *testing.T) {
 			vs[i] = max(v, 0)
 		}
 		slices.Sort(vs)
+		var ranks []int64
+		for i := range vs {
+			ranks = append(ranks, int64(i)+1)
+		}
+		e.Seek(ranks...)
 		for i, v := range vs {
 			lo, hi, ok := e.At(int64(i) + 1)
 			if !ok || lo > v || v > hi || (hi-lo) > lo/4096 || len(vs) <= e.Limit && lo != hi {
