@@ -136,9 +136,8 @@ func (c *compaction) read(memory int) (replayed, error) {
 func (c *compaction) keep(t *Trace) error {
 	makeValid(t)
 	return c.requests.add(order{t.Due, t.Index, t.Try}, func(b []byte) []byte {
-		from := len(b)
 		b = appendTrace(b, t)
-		c.digest += maphash.Bytes(c.seed, b[from:])
+		c.digest += maphash.Bytes(c.seed, b)
 		return b
 	})
 }
@@ -210,7 +209,8 @@ func (c *compaction) verify() error {
 	var rows, arrivals int64
 	var digest uint64
 	var b []byte
-	for t := range r.Traces(AllColumns) {
+	var t Trace // one for all: a pointer to it is kept while it is written
+	for t = range r.Traces(AllColumns) {
 		rows, arrivals = rows+1, arrivals+int64(t.Len())
 		b = appendTrace(b[:0], &t)
 		digest += maphash.Bytes(c.seed, b)

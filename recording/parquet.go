@@ -22,6 +22,13 @@ const (
 	groupArrivals = 1 << 20
 )
 
+// compression is that of all files, which share what it works with.
+var compression = zstd.Codec{Level: zstd.SpeedFastest}
+
+// A page is about this large before it is compressed: up to here the compressor
+// takes it as one block, without a window of several MiB.
+const pageSize = 128 << 10
+
 // A requestRow is a row of requests.parquet; the order of the fields is that of
 // the columns. docs/recording.md says what each means.
 type requestRow struct {
@@ -144,9 +151,10 @@ func createParquet[T any](path string, group int64) (*parquetFile[T], error) {
 		return nil, err
 	}
 	w := parquet.NewGenericWriter[T](f,
-		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+		parquet.Compression(&compression),
 		parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked), // tags cannot say it of pointers
 		parquet.DataPageStatistics(false),
+		parquet.PageBufferSize(pageSize),
 		parquet.MaxRowsPerRowGroup(group))
 	return &parquetFile[T]{f: f, w: w, one: make([]T, 1)}, nil
 }

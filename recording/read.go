@@ -265,6 +265,14 @@ func (r *Recording) Meta() Meta { return r.meta }
 // Rows is the number of traces: one for each try of each request.
 func (r *Recording) Rows() int64 { return r.file.NumRows() }
 
+// Arrivals is the number of arrivals in all traces, as the file says; 0 where it does
+// not.
+func (r *Recording) Arrivals() int64 {
+	v, _ := r.file.Lookup(keyArrivals)
+	n, _ := strconv.ParseInt(v, 10, 64)
+	return max(n, 0)
+}
+
 // Lists says which of the wanted lists the file has. Traces leaves the others
 // empty, as a file of another origin may lack them.
 func (r *Recording) Lists() Columns {

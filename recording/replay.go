@@ -3,8 +3,10 @@ package recording
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A Damage is a place in the journal where frames were lost. The frames before
@@ -37,18 +39,19 @@ type replayer struct {
 	expected int // number of the next segment
 }
 
-// replay hands the payloads of a journal to visit, in order. Where frames are
-// lost before the end it calls lost and goes on with the next segment. A frame
-// that visit finds malformed (errPayload) is passed over as damage too; any other
-// error ends the replay.
+// replay hands the payloads of a journal to visit, in order; each is valid until
+// visit returns. Where frames are lost before the end it calls lost and goes on with
+// the next segment. A frame that visit finds malformed (errPayload) is passed over as
+// damage too; any other error ends the replay.
 func replay(journalDir string, visit func(payload []byte) error, lost func()) (replayed, error) {
 	r := replayer{visit: visit, lost: lost}
 	names, err := segmentsOf(journalDir)
 	if err != nil {
 		return r.replayed, err
 	}
+	var data []byte
 	for _, name := range names {
-		data, err := os.ReadFile(filepath.Join(journalDir, name))
+		data, err = readSegment(filepath.Join(journalDir, name), data)
 		if err == nil {
 			err = r.segment(name, data)
 		}
@@ -60,6 +63,22 @@ func replay(journalDir string, visit func(payload []byte) error, lost func()) (r
 		r.torn += r.tail.Bytes
 	}
 	return r.replayed, nil
+}
+
+// readSegment reads a file into buf, which grows as it must.
+func readSegment(path string, buf []byte) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return buf, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return buf, err
+	}
+	buf = slices.Grow(buf[:0], int(info.Size()))[:info.Size()]
+	_, err = io.ReadFull(f, buf)
+	return buf, err
 }
 
 func (r *replayer) damage(d Damage) {

@@ -17,6 +17,10 @@ import (
 // spill into a file.
 const sortMemory = 32 << 20
 
+// sortBlock is the least size of a block of memory for records: what is full is never
+// copied into something larger.
+const sortBlock = 256 << 10
+
 // An order is where a record belongs: by due time, then index, then try.
 type order struct {
 	due, index int64
@@ -41,32 +45,48 @@ func firstNonZero(list ...int) int {
 type sorter struct {
 	dir, name string
 	limit     int
-	buf       []byte
+	scratch   []byte
+	blocks    [][]byte
+	at        int // of the block that is being filled
+	size      int // of records
 	records   []record
 	runs      []string
 }
 
 type record struct {
 	order
-	from, to int // in buf
+	b []byte // in a block
 }
 
 func newSorter(dir, name string, limit int) *sorter {
 	return &sorter{dir: dir, name: name, limit: limit}
 }
 
-// add takes a record that fill appends to the buffer.
+// add takes a record that fill appends to an empty buffer.
 func (s *sorter) add(o order, fill func(b []byte) []byte) error {
-	from := len(s.buf)
-	if cap(s.buf)-from < from/8 {
-		s.buf = slices.Grow(s.buf, from) // room doubles, for it to be copied seldom
-	}
-	s.buf = fill(s.buf)
-	s.records = append(s.records, record{o, from, len(s.buf)})
-	if len(s.buf) < s.limit {
+	s.scratch = fill(s.scratch[:0])
+	s.records = append(s.records, record{o, s.keep(s.scratch)})
+	if s.size += len(s.scratch); s.size < s.limit {
 		return nil
 	}
 	return s.spill()
+}
+
+// keep copies b into a block.
+func (s *sorter) keep(b []byte) []byte {
+	if s.at < len(s.blocks) && cap(s.blocks[s.at])-len(s.blocks[s.at]) < len(b) {
+		s.at++
+	}
+	if s.at == len(s.blocks) {
+		s.blocks = append(s.blocks, nil)
+	}
+	if cap(s.blocks[s.at]) < len(b) {
+		s.blocks[s.at] = make([]byte, 0, max(len(b), sortBlock))
+	}
+	block := &s.blocks[s.at]
+	from := len(*block)
+	*block = append(*block, b...)
+	return (*block)[from:]
 }
 
 func (s *sorter) sort() {
@@ -85,16 +105,19 @@ func (s *sorter) spill() error {
 	var head []byte
 	for _, r := range s.records {
 		head = appendInt(appendInt(head[:0], r.due), r.index)
-		head = appendUint(appendInt(head, int64(r.try)), uint64(r.to-r.from))
+		head = appendUint(appendInt(head, int64(r.try)), uint64(len(r.b)))
 		if _, err := w.Write(head); err != nil {
 			return err
 		}
-		if _, err := w.Write(s.buf[r.from:r.to]); err != nil {
+		if _, err := w.Write(r.b); err != nil {
 			return err
 		}
 	}
 	s.runs = append(s.runs, path)
-	s.buf, s.records = s.buf[:0], s.records[:0]
+	for i := range s.blocks {
+		s.blocks[i] = s.blocks[i][:0]
+	}
+	s.at, s.size, s.records = 0, 0, s.records[:0]
 	return w.Flush()
 }
 
@@ -103,7 +126,7 @@ func (s *sorter) each(visit func(b []byte) error) error {
 	if len(s.runs) == 0 {
 		s.sort()
 		for _, r := range s.records {
-			if err := visit(s.buf[r.from:r.to]); err != nil {
+			if err := visit(r.b); err != nil {
 				return err
 			}
 		}
@@ -112,7 +135,7 @@ func (s *sorter) each(visit func(b []byte) error) error {
 	if err := s.spill(); err != nil {
 		return err
 	}
-	s.buf, s.records = nil, nil
+	s.blocks, s.records = nil, nil
 	var merge runHeap
 	defer func() {
 		for _, r := range merge {
