@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"fermata/workload"
 )
@@ -33,15 +34,18 @@ type field struct {
 	value any
 }
 
+// withUsage are stream options; one of them for all bodies.
+var withUsage any = json.RawMessage(`{"include_usage":true}`)
+
 // fields begins a body with what to ask, and what follows for all.
 func (d openAI) fields(q *workload.Request, maxField string, ask field) []field {
-	var fs []field
+	fs := make([]field, 0, 8)
 	if d.o.Model != "" {
 		fs = append(fs, field{"model", d.o.Model})
 	}
 	fs = append(fs, ask, field{"stream", true})
 	if !d.o.NoUsage {
-		fs = append(fs, field{"stream_options", map[string]any{"include_usage": true}})
+		fs = append(fs, field{"stream_options", withUsage})
 	}
 	if q.OutputTokens > 0 {
 		fs = append(fs, field{maxField, q.OutputTokens})
@@ -59,6 +63,9 @@ func (d openAI) fields(q *workload.Request, maxField string, ask field) []field 
 // those of the same name. The same request gives the same bytes.
 func (d openAI) body(fs []field, q *workload.Request) ([]byte, error) {
 	for _, more := range []map[string]any{d.o.Body, q.Params} {
+		if len(more) == 0 {
+			continue
+		}
 		for _, key := range slices.Sorted(maps.Keys(more)) {
 			if i := slices.IndexFunc(fs, func(f field) bool { return f.key == key }); i >= 0 {
 				fs[i].value = more[key]
@@ -67,29 +74,44 @@ func (d openAI) body(fs []field, q *workload.Request) ([]byte, error) {
 			}
 		}
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // the prompt goes out as it is written
-	write := func(v any) error {
-		err := enc.Encode(v)
-		buf.Truncate(len(bytes.TrimRight(buf.Bytes(), "\n"))) // Encode ends each value with a line end
-		return err
-	}
-	buf.WriteByte('{')
+	p := pens.Get().(*pen)
+	defer pens.Put(p)
+	p.buf.Reset()
+	p.buf.WriteByte('{')
 	for i, f := range fs {
 		if i > 0 {
-			buf.WriteByte(',')
+			p.buf.WriteByte(',')
 		}
-		if err := write(f.key); err != nil {
+		if err := p.write(f.key); err != nil {
 			return nil, fmt.Errorf("writing the name of the body field %q: %w", f.key, err)
 		}
-		buf.WriteByte(':')
-		if err := write(f.value); err != nil {
+		p.buf.WriteByte(':')
+		if err := p.write(f.value); err != nil {
 			return nil, fmt.Errorf("writing the body field %q: %w", f.key, err)
 		}
 	}
-	buf.WriteByte('}')
-	return buf.Bytes(), nil
+	p.buf.WriteByte('}')
+	return bytes.Clone(p.buf.Bytes()), nil // no longer than it must be: many stand ready at once
+}
+
+// A pen writes bodies, one after the other.
+type pen struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+var pens = sync.Pool{New: func() any {
+	p := &pen{}
+	p.enc = json.NewEncoder(&p.buf)
+	p.enc.SetEscapeHTML(false) // the prompt goes out as it is written
+	return p
+}}
+
+// write writes a value as JSON.
+func (p *pen) write(v any) error {
+	err := p.enc.Encode(v)
+	p.buf.Truncate(len(bytes.TrimRight(p.buf.Bytes(), "\n"))) // Encode ends each value with a line end
+	return err
 }
 
 // Whole implements Dialect.

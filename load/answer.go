@@ -28,43 +28,80 @@ type Recorder interface {
 	Sample(s recording.Sample) error
 }
 
+// An origin is what is known of a try when it becomes due.
+type origin struct {
+	index   int64
+	due     int64
+	session string
+	phase   recording.Phase
+	target  string
+	try     int32
+	turn    int32
+	turns   recording.Maybe[int32] // planned in its conversation
+	prompt  recording.Maybe[int32] // tokens that are intended
+	output  recording.Maybe[int32]
+}
+
+// trace is that as the beginning of a trace.
+func (o *origin) trace() recording.Trace {
+	return recording.Trace{
+		Index: o.index, Try: o.try, Session: o.session, Turn: o.turn, Turns: o.turns, Phase: o.phase, Target: o.target, Due: o.due,
+		Prompt: recording.Count{Intended: o.prompt}, Output: recording.Count{Intended: o.output},
+	}
+}
+
 // An answer is one request under way: the sink of its bytes. It turns them into
-// arrivals as they come and is judged once they have ended.
+// arrivals as they come and is judged once they have ended. Many wait at once, most of
+// them for their head, so that what only a body needs is not there before.
 type answer struct {
-	trace   recording.Trace
+	origin
+	trace   *recording.Trace // nil until it has ended
 	dialect dialect.Dialect
-	decoder dialect.Decoder
-	events  sse.Splitter
 	record  Recorder
 	tally   *tally
 
-	counted bool // among the requests that were sent, if by an earlier try
-
+	counted   bool // among the requests that were sent, if by an earlier try
 	head      bool
 	streaming bool
-	coded     bool // its body has a content coding
-	status    int
+	coded     bool        // its body has a content coding
+	status    int32       // 0 before the head
 	received  int64       // Unix ns: when the server says that it had the request; 0 if it does not
 	refusal   http.Header // of an answer that may say when to try again
-	unpack    *unpacker   // of a compressed body; nil for most
-	began     bool        // the stream had an event
-	body      []byte      // of an answer that is not a stream, or of a stream before its first event
-	read      wire.Stamp  // of the latest bytes
-
-	counts []int32 // tokens of each candidate, as the server says
-	last   int64   // time of the last candidate
-
-	tail     recording.Arrival // the last candidate, not recorded yet
-	open     bool
-	comments int64 // of the stream when it came
-
-	slowNs          int64
-	keepText        bool
-	text, reasoning strings.Builder
-	heard           bool            // the next turn of its conversation will repeat the answer
-	said            strings.Builder // the answer alone: neither reasoning nor tool calls
+	reading   *reading    // nil before the head
+	words     *words      // nil unless they are kept or heard
+	slowNs    int64
 
 	watch watched
+}
+
+// A reading is what turns the bytes of a body into arrivals.
+type reading struct {
+	decoder dialect.Decoder
+	events  sse.Splitter
+	unpack  *unpacker  // of a compressed body; nil for most
+	began   bool       // the stream had an event
+	open    bool       // the last candidate is not recorded yet
+	body    []byte     // of an answer that is not a stream, or of a stream before its first event
+	read    wire.Stamp // of the latest bytes
+
+	came     []candidate
+	comments int64 // of the stream when the last candidate came
+}
+
+// A candidate for an arrival: whether an event without text was a token is settled at the end.
+type candidate struct {
+	at, errorNs int64
+	read        int32
+	textBytes   int32
+	count       int32 // tokens, as the server says
+	channel     int8
+}
+
+// Words are the texts of an answer.
+type words struct {
+	keep, heard     bool // the first two, and the last
+	text, reasoning strings.Builder
+	said            strings.Builder // the answer alone: neither reasoning nor tool calls
 }
 
 // What the watch over silent streams looks at from its own goroutine.
@@ -77,29 +114,28 @@ type watched struct {
 
 // Sent implements wire.Sink.
 func (a *answer) Sent(at int64, connected recording.Maybe[int64]) error {
-	a.trace.Sent, a.trace.Connected = recording.Some(at), connected
 	if !a.counted {
 		a.counted = true
 		a.tally.sentAll.Add(1)
 	}
-	if a.trace.Try == 0 { // a later one waited on purpose
-		a.tally.late(at - a.trace.Due)
+	if a.try == 0 { // a later one waited on purpose
+		a.tally.late(at - a.due)
 	}
-	return a.record.Sent(a.trace.Index, a.trace.Try, at, connected)
+	return a.record.Sent(a.index, a.try, at, connected)
 }
 
 // Head implements wire.Sink.
 func (a *answer) Head(status int, h http.Header, at wire.Stamp) error {
-	a.head, a.status = true, status
+	a.head, a.status = true, int32(status)
+	a.reading = &reading{decoder: a.dialect.NewDecoder()}
 	a.note(h)
-	a.trace.HTTPStatus = int32(status)
 	kind := strings.ToLower(h.Get("Content-Type"))
 	a.streaming = status == http.StatusOK && !strings.HasPrefix(kind, "application/json") && !strings.HasPrefix(kind, "text/html")
-	err := a.record.FirstByte(a.trace.Index, a.trace.Try, at.At)
+	err := a.record.FirstByte(a.index, a.try, at.At)
 	if err != nil {
 		return err
 	}
-	if a.unpack, err = unpackerFor(h); status == http.StatusOK {
+	if a.reading.unpack, err = unpackerFor(h); status == http.StatusOK {
 		return err // the status of another says enough
 	}
 	return nil
@@ -120,10 +156,11 @@ func (a *answer) note(h http.Header) {
 
 // Data implements wire.Sink.
 func (a *answer) Data(b []byte, at wire.Stamp) error {
-	a.read = at
-	if a.unpack != nil {
+	d := a.reading
+	d.read = at
+	if d.unpack != nil {
 		// Where an event ends among compressed bytes, nobody knows.
-		if err := a.unpack.feed(b, a.take); err != nil {
+		if err := d.unpack.feed(b, a.take); err != nil {
 			return err
 		}
 		return a.keepTail()
@@ -131,23 +168,23 @@ func (a *answer) Data(b []byte, at wire.Stamp) error {
 	if err := a.take(b); err != nil {
 		return err
 	}
-	if a.open && a.comments == a.events.Comments && endsBlank(b) {
+	if d.open && d.comments == d.events.Comments && endsBlank(b) {
 		// The last event ends with the last byte, whose time is known best.
-		a.tail.StampErrorNs = at.ErrorNs
-		a.trace.StampErrorNs[len(a.trace.StampErrorNs)-1] = at.ErrorNs
+		d.came[len(d.came)-1].errorNs = at.ErrorNs
 	}
 	return a.keepTail()
 }
 
 // take takes bytes of the body, which came with the latest read.
 func (a *answer) take(b []byte) error {
-	if !a.streaming || !a.began {
-		a.body = append(a.body, b[:min(len(b), maxWhole-len(a.body))]...)
+	d := a.reading
+	if !a.streaming || !d.began {
+		d.body = append(d.body, b[:min(len(b), maxWhole-len(d.body))]...)
 	}
 	if !a.streaming {
 		return nil
 	}
-	return a.events.Feed(b, a.event)
+	return d.events.Feed(b, a.event)
 }
 
 // endsBlank says that b ends with a blank line, as an event does.
@@ -157,16 +194,17 @@ func endsBlank(b []byte) bool {
 
 // event takes an event of the stream.
 func (a *answer) event(ev sse.Event) error {
-	a.began, a.body = true, nil
+	d := a.reading
+	d.began, d.body = true, nil
 	if err := a.keepTail(); err != nil {
 		return err
 	}
-	tok, ok := a.decoder.Event(string(ev.Name), ev.Data)
-	if said := a.decoder.Answer(); said.Done || said.FinishReason != "" {
-		a.ended(said, a.read.At)
+	tok, ok := d.decoder.Event(string(ev.Name), ev.Data)
+	if said := d.decoder.Answer(); said.Done || said.FinishReason != "" {
+		a.ended(said, d.read.At)
 	}
 	if ok {
-		a.arrive(tok, a.read)
+		a.arrive(tok, d.read)
 	}
 	return nil
 }
@@ -180,76 +218,87 @@ func (a *answer) ended(said *dialect.Answer, at int64) {
 	}
 }
 
-// arrive keeps a candidate for an arrival: whether an event without text was a
-// token is settled at the end.
+// arrive keeps a candidate for an arrival.
 func (a *answer) arrive(tok dialect.Token, at wire.Stamp) {
-	t := &a.trace
-	prev := a.last
-	if t.Len() == 0 {
-		prev = t.Due
-	}
-	a.last = at.At
-	a.watch.token.Store(at.At)
-	if t.Len() == 0 {
+	d := a.reading
+	if len(d.came) == 0 {
 		a.watch.first.Store(at.At)
 	}
-	a.tally.token(t, tok, at.At)
-	t.DeltaNs = append(t.DeltaNs, at.At-prev)
-	t.Read = append(t.Read, at.Read)
-	t.StampErrorNs = append(t.StampErrorNs, at.EarlierNs)
-	t.Channel = append(t.Channel, tok.Channel)
-	t.TextBytes = append(t.TextBytes, int32(len(tok.Text)))
-	a.counts = append(a.counts, tok.Count)
-	if a.keepText {
-		if tok.Channel == recording.ChannelReasoning {
-			a.reasoning.Write(tok.Text)
-		} else {
-			a.text.Write(tok.Text)
-		}
-	}
-	if a.heard && (tok.Channel == recording.ChannelAnswer || tok.Channel == recording.ChannelRefusal) {
-		a.said.Write(tok.Text)
-	}
-	a.open, a.comments = true, a.events.Comments
-	a.tail = recording.Arrival{
-		At: at.At, StampErrorNs: at.EarlierNs, Tokens: tok.Count, Read: at.Read,
-		TextBytes: int32(len(tok.Text)), Channel: tok.Channel, Text: len(tok.Text) > 0,
+	a.watch.token.Store(at.At)
+	a.tally.token(tok)
+	d.came = append(d.came, candidate{
+		at: at.At, errorNs: at.EarlierNs, read: at.Read, textBytes: int32(len(tok.Text)), count: tok.Count, channel: tok.Channel,
+	})
+	d.open, d.comments = true, d.events.Comments
+	if a.words != nil {
+		a.words.take(tok)
 	}
 }
 
-// keepTail records the last arrival, once it is known whether anything followed
+func (w *words) take(tok dialect.Token) {
+	switch {
+	case !w.keep:
+	case tok.Channel == recording.ChannelReasoning:
+		w.reasoning.Write(tok.Text)
+	default:
+		w.text.Write(tok.Text)
+	}
+	if w.heard && (tok.Channel == recording.ChannelAnswer || tok.Channel == recording.ChannelRefusal) {
+		w.said.Write(tok.Text)
+	}
+}
+
+// keepTail records the last candidate, once it is known whether anything followed
 // it in its read.
 func (a *answer) keepTail() error {
-	if !a.open {
+	d := a.reading
+	if !d.open {
 		return nil
 	}
-	a.open = false
-	return a.record.Arrive(a.trace.Index, a.trace.Try, a.tail)
+	d.open = false
+	c := &d.came[len(d.came)-1]
+	return a.record.Arrive(a.index, a.try, recording.Arrival{
+		At: c.at, StampErrorNs: c.errorNs, Tokens: c.count, Read: c.read, TextBytes: c.textBytes, Channel: c.channel, Text: c.textBytes > 0,
+	})
 }
 
 // settle gives each candidate its tokens and drops those that were none.
 func (a *answer) settle(said *dialect.Answer) {
-	t := &a.trace
-	tokens, source, notes := dialect.Attribute(a.counts, t.TextBytes, said)
+	t := a.trace
+	var came []candidate
+	if a.reading != nil {
+		came = a.reading.came
+	}
+	n := len(came)
+	counts, textBytes := make([]int32, n), make([]int32, n)
+	for i := range came {
+		counts[i], textBytes[i] = came[i].count, came[i].textBytes
+	}
+	tokens, source, notes := dialect.Attribute(counts, textBytes, said)
 	t.ArrivalSource = source
 	for _, n := range notes {
 		addNote(t, n)
 	}
-	var sum, carry, shown int64
-	kept := recording.Arrivals{}
+	var sum, shown int64
+	before := t.Due
+	kept := recording.Arrivals{
+		DeltaNs: make([]int64, 0, n), Tokens: make([]int32, 0, n), Read: make([]int32, 0, n),
+		StampErrorNs: make([]int64, 0, n), Channel: make([]int8, 0, n), TextBytes: make([]int32, 0, n),
+	}
 	for i, k := range tokens {
-		carry += t.DeltaNs[i]
 		if k < 0 {
 			continue
 		}
-		kept.DeltaNs = append(kept.DeltaNs, carry)
+		c := &came[i]
+		kept.DeltaNs = append(kept.DeltaNs, c.at-before)
 		kept.Tokens = append(kept.Tokens, k)
-		kept.Read = append(kept.Read, t.Read[i])
-		kept.StampErrorNs = append(kept.StampErrorNs, t.StampErrorNs[i])
-		kept.Channel = append(kept.Channel, t.Channel[i])
-		kept.TextBytes = append(kept.TextBytes, t.TextBytes[i])
-		sum, carry = sum+int64(k), 0
-		if t.TextBytes[i] > 0 {
+		kept.Read = append(kept.Read, c.read)
+		kept.StampErrorNs = append(kept.StampErrorNs, c.errorNs)
+		kept.Channel = append(kept.Channel, c.channel)
+		kept.TextBytes = append(kept.TextBytes, c.textBytes)
+		before = c.at
+		sum += int64(k)
+		if c.textBytes > 0 {
 			shown++
 		}
 	}

@@ -15,14 +15,17 @@ import (
 
 // A prepared request stands ready before it is due.
 type prepared struct {
-	at     schedule.Arrival
-	q      workload.Request
+	at     schedule.Arrival // with the session of its own, if it has one
+	turn   int32
+	prompt int32 // tokens that are intended; 0 where nobody knows
+	output int32 // most tokens of the answer; likewise
+	end    bool  // the workload has no more
 	to     *Target
 	header http.Header
 	body   []byte
-	talk   *talk       // that it is a turn of; nil for a request that stands alone
-	worst  cost.Amount // that it may cost
-	end    bool        // the workload has no more
+	asked  *workload.Request // kept where texts are
+	talk   *talk             // that it is a turn of; nil for a request that stands alone
+	worst  cost.Amount       // that it may cost
 	err    error
 }
 
@@ -109,11 +112,19 @@ func (r *run) build(at schedule.Arrival) prepared {
 	if !ok {
 		return prepared{end: true}
 	}
-	body, err := to.Dialect.Body(&q)
-	if !r.KeepText {
-		q.Prompt, q.Messages = "", nil // the body has them
+	return r.written(&q, at, to)
+}
+
+// written is a request with its body and its header.
+func (r *run) written(q *workload.Request, at schedule.Arrival, to *Target) prepared {
+	body, err := to.Dialect.Body(q)
+	p := prepared{turn: q.Turn, prompt: q.PromptTokens, output: q.OutputTokens, to: to, header: r.header(to, q, &at), body: body, err: err}
+	p.at = at
+	p.at.Session = cmp.Or(q.Session, at.Session)
+	if r.KeepText {
+		p.asked = q
 	}
-	return prepared{at: at, q: q, to: to, header: r.header(to, &q, &at), body: body, err: err}
+	return p
 }
 
 // header is what goes out with a request. One that belongs to no session is a
@@ -142,7 +153,7 @@ func (r *run) begin(p prepared) {
 // does it need a goroutine to wait on.
 func (r *run) conclude(f *flight) {
 	defer r.answers.Done()
-	if !r.retries(&f.trace) {
+	if !r.retries(f.trace) {
 		r.close(f)
 		return
 	}
@@ -152,43 +163,41 @@ func (r *run) conclude(f *flight) {
 // enter makes the request due, at its due time or, where the transport paces, so
 // much before it that it leaves in time.
 func (r *run) enter(p prepared) *flight {
-	f := &flight{run: r, to: p.to, sends: p.header, body: p.body, worst: p.worst}
-	t := &f.trace
-	t.Index, t.Due, t.Phase = p.at.Index, p.at.Due, recording.Phase(p.at.Phase)
-	t.Session, t.Turn, t.Target = cmp.Or(p.q.Session, p.at.Session), p.q.Turn, p.to.Name
-	if p.talk != nil && t.Session != "" {
-		t.Turns = recording.Some(int32(p.talk.turns))
+	f := &flight{run: r, to: p.to, sends: p.header, body: p.body, length: len(p.body), asked: p.asked, worst: p.worst}
+	f.origin = origin{
+		index: p.at.Index, due: p.at.Due, phase: recording.Phase(p.at.Phase), session: p.at.Session, turn: p.turn, target: p.to.Name,
+		prompt: known(p.prompt), output: known(p.output),
 	}
-	if p.q.PromptTokens > 0 {
-		t.Prompt.Intended = recording.Some(p.q.PromptTokens)
-	}
-	if p.q.OutputTokens > 0 {
-		t.Output.Intended = recording.Some(p.q.OutputTokens)
+	if p.talk != nil && f.session != "" {
+		f.turns = recording.Some(int32(p.talk.turns))
 	}
 	r.arm(f, p.talk != nil && p.talk.more())
-	if r.KeepText {
-		f.asked = &p.q
-	}
-	if t.Phase == recording.Measured {
+	if f.phase == recording.Measured {
 		r.tally.measuredLeft.Add(1)
 	}
-	if f.early = t.Due > r.clock.Now(); f.early {
+	if f.early = f.due > r.clock.Now(); f.early {
 		r.tally.early.Add(1)
 	} else {
 		f.announce()
 	}
 	if r.Witness != nil {
-		r.Witness.Begun(t.Index, t.Due)
+		r.Witness.Begun(f.index, f.due)
 	}
 	return f
+}
+
+// known is a number of tokens, where it is one.
+func known(tokens int32) recording.Maybe[int32] {
+	return recording.Maybe[int32]{V: max(0, tokens), OK: tokens > 0}
 }
 
 // arm makes a flight ready to take its answer, which the next turn of its
 // conversation may need to hear.
 func (r *run) arm(f *flight, heard bool) {
-	f.decoder, f.dialect, f.record, f.tally = f.to.Dialect.NewDecoder(), f.to.Dialect, r.keep, &r.tally
-	f.keepText, f.slowNs = r.KeepText || r.Check != nil && f.trace.Phase == recording.Measured, r.times.real(r.SlowNs)
-	f.heard = heard
+	f.dialect, f.record, f.tally, f.slowNs = f.to.Dialect, r.keep, &r.tally, r.times.real(r.SlowNs)
+	if keep := r.KeepText || r.Check != nil && f.phase == recording.Measured; keep || heard {
+		f.words = &words{keep: keep, heard: heard}
+	}
 }
 
 // ask sends one request and follows its answer to the end, again where the run
@@ -200,7 +209,7 @@ func (r *run) ask(f *flight) *flight {
 		return f
 	}
 	r.exchange(f)
-	if r.retries(&f.trace) {
+	if r.retries(f.trace) {
 		return r.persist(f)
 	}
 	r.close(f)
@@ -209,11 +218,11 @@ func (r *run) ask(f *flight) *flight {
 
 // persist tries a request again until it is not to be tried any more.
 func (r *run) persist(f *flight) *flight {
-	for r.retries(&f.trace) {
+	for r.retries(f.trace) {
 		r.recordEnd(f) // a wait may be long, and the process may not live
 		next := r.again(f)
 		if next == nil {
-			r.tell(&f.trace)
+			r.tell(f.trace)
 			r.count(f)
 			return f
 		}
@@ -244,18 +253,18 @@ func (r *run) admit() bool {
 
 // recordEnd records the end of a request, with its texts if they are kept.
 func (r *run) recordEnd(f *flight) {
-	t := &f.trace
+	t := f.trace
 	_ = r.keep.End(t)
 	if r.KeepText {
 		// A prompt hides secrets too: a later turn repeats what the server said.
-		_ = r.keep.Text(t.Index, t.Try, r.hide(promptText(f.asked)), r.hide(f.text.String()), r.hide(f.reasoning.String()))
+		_ = r.keep.Text(t.Index, t.Try, r.hide(promptText(f.asked)), r.hide(f.words.text.String()), r.hide(f.words.reasoning.String()))
 	}
 }
 
 // close records the end of a request, once it is checked if it is to be, and
 // counts it.
 func (r *run) close(f *flight) {
-	t := &f.trace
+	t := f.trace
 	r.pay(f)
 	if r.Enough != nil && t.Phase == recording.Measured {
 		r.Enough.See(t)
@@ -271,7 +280,7 @@ func (r *run) close(f *flight) {
 
 // count counts a request by its last try.
 func (r *run) count(f *flight) {
-	t := &f.trace
+	t := f.trace
 	finished, failed := r.tally.close(t.Outcome != recording.OK && !t.Stopped())
 	if finished >= fewest && float64(failed) > r.maxFailed*float64(finished) {
 		r.failed.Store(true)

@@ -91,7 +91,7 @@ func (c *checking) work() {
 	for f := c.next(); f != nil; f = c.next() {
 		c.look(&f.answer)
 		c.r.recordEnd(f)
-		c.r.tell(&f.trace)
+		c.r.tell(f.trace)
 		c.mu.Lock()
 		c.left--
 		c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *checking) look(a *answer) {
 	if ctx.Err() != nil {
 		return
 	}
-	pass, detail := c.r.Check(ctx, a.text.String())
+	pass, detail := c.r.Check(ctx, a.words.text.String())
 	switch {
 	case ctx.Err() != nil:
 	case pass:

@@ -16,6 +16,8 @@ type talk struct {
 	first  int64            // index of its first turn
 	turns  int              // planned
 	next   int              // turn that is asked next
+	think  time.Duration    // before the turn that was built last, where thinks
+	thinks bool             // the turn itself says for how long
 	before []workload.Exchange
 	tokens int32 // of before, as far as they are known
 }
@@ -47,20 +49,22 @@ func (r *run) turn(k *talk) prepared {
 	if q.PromptTokens > 0 {
 		q.PromptTokens += k.tokens
 	}
-	body, err := k.to.Dialect.Body(&q)
+	p := r.written(&q, at, k.to)
+	p.talk = k
 	k.before, k.tokens = append(k.before, own), q.PromptTokens
+	k.think, k.thinks = q.Think, q.Thinks
 	k.next++
-	return prepared{at: at, q: q, to: k.to, header: r.header(k.to, &q, &at), body: body, talk: k, err: err}
+	return p
 }
 
 // goesOn hears the answer to the last turn out. False says that the conversation
 // is over: that was its last turn, or it failed.
 func (k *talk) goesOn(f *flight) bool {
-	t := &f.trace
+	t := f.trace
 	if !k.more() || t.Outcome != recording.OK || !t.End.OK {
 		return false
 	}
-	k.before[len(k.before)-1].Answer = f.said.String()
+	k.before[len(k.before)-1].Answer = f.words.said.String()
 	k.tokens += t.Output.Used.Or(0) - t.Reasoning.Or(0)
 	return true
 }
@@ -121,9 +125,9 @@ func (r *run) goOn(k *talk, f *flight) {
 			r.die(p.err)
 			return
 		}
-		think := r.times.length(p.q.Think)
-		if !p.q.Thinks {
-			think = r.times.Think(int(k.at.Index), int64(p.q.Turn))
+		think := r.times.length(k.think)
+		if !k.thinks {
+			think = r.times.Think(int(k.at.Index), int64(p.turn))
 		}
 		p.at.Due = f.trace.End.V + int64(think)
 		if !r.await(p.at.Due) {
@@ -159,8 +163,8 @@ func (r *run) converse(number int) {
 			r.die(p.err)
 			return
 		}
-		think := r.times.length(p.q.Think)
-		if !p.q.Thinks || fresh {
+		think := r.times.length(k.think)
+		if !k.thinks || fresh {
 			think = r.times.Think(number, n)
 		}
 		p.at.Due = free + int64(think)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 
 	"fermata/cost"
 	"fermata/recording"
@@ -18,7 +19,8 @@ type flight struct {
 	run     *run
 	to      *Target
 	sends   http.Header
-	body    []byte
+	body    []byte            // as long as it may have to go out again
+	length  int               // of that
 	asked   *workload.Request // kept where texts are
 	started int64             // time-outs count from here
 	early   bool              // handed over before it was due, and not due yet
@@ -93,14 +95,20 @@ func (r *run) hasRoom() bool {
 
 // unsent judges a request that had no place in flight when the run was stopped.
 func (f *flight) unsent() {
-	t := &f.trace
+	f.trace = new(recording.Trace)
+	t := f.trace
+	*t = f.origin.trace()
 	t.Outcome, t.FailedAt, t.Error = recording.NotSent, recording.AtSend, "due, but the run was stopped before it left"
 }
 
 // launch hands the request to the transport, which tells over when it has ended.
 func (r *run) launch(f *flight, over func(*flight)) {
-	f.over, f.started = over, max(f.trace.Due, r.clock.Now())
-	call := r.transport.Start(&wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.sends, Body: f.body, Due: f.trace.Due}, f)
+	f.over, f.started = over, max(f.due, r.clock.Now())
+	req := &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.sends, Body: f.body, Due: f.due}
+	if r.Options.Retries == 0 {
+		f.body = nil
+	}
+	call := r.transport.Start(req, f)
 	r.mu.Lock()
 	if !f.landed {
 		f.call = call
@@ -122,9 +130,20 @@ func (r *run) exchange(f *flight) {
 // announce records that the request is due.
 func (f *flight) announce() {
 	f.run.tally.due.Add(1)
-	raise(&f.run.tally.reached, f.trace.Index+1)
-	_ = f.record.Begin(&f.trace)
+	raise(&f.run.tally.reached, f.index+1)
+	f.begin()
 }
+
+// begin records what is known before anything comes.
+func (f *flight) begin() {
+	t := beginnings.Get().(*recording.Trace)
+	*t = f.origin.trace()
+	_ = f.record.Begin(t)
+	beginnings.Put(t)
+}
+
+// beginnings are traces that a recorder has looked at.
+var beginnings = sync.Pool{New: func() any { return new(recording.Trace) }}
 
 // Due implements wire.Follower.
 func (f *flight) Due() error {
@@ -161,7 +180,7 @@ func (f *flight) End(res wire.Result) {
 func (r *run) withdraw(f *flight) {
 	r.tally.early.Add(-1)
 	r.purse.settle(f.worst, cost.Amount{})
-	if f.trace.Phase == recording.Measured {
+	if f.phase == recording.Measured {
 		r.tally.measuredLeft.Add(-1)
 	}
 	r.answers.Done()

@@ -17,7 +17,8 @@ func TestKeptPromptHidesSecrets(t *testing.T) {
 	var kept kept
 	r := &run{Job: Job{KeepText: true, Record: &kept}, hide: hider([]string{"sk-12345"})}
 	r.keep = keeper{r}
-	f := r.enter(prepared{to: &Target{Dialect: d}, q: workload.Request{Prompt: "you said sk-12345, I said no"}})
+	f := r.enter(prepared{to: &Target{Dialect: d}, asked: &workload.Request{Prompt: "you said sk-12345, I said no"}})
+	f.unsent()
 	r.recordEnd(f)
 	if want := "you said [secret], I said no"; kept.prompt != want {
 		t.Errorf("kept %q, want %q", kept.prompt, want)

@@ -29,12 +29,17 @@ const maxError = 400
 
 // judge closes the trace: which outcome it has, where it failed and why.
 func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string) {
-	t := &a.trace
-	t.Sent, t.Connected, t.FirstByte, t.End = r.Sent, r.Connected, r.FirstByte, recording.Some(r.End)
-	a.closeBody(r.Err == nil)
-	said := a.decoder.Answer()
-	if a.head && !a.streaming {
-		said = a.dialectWhole()
+	a.trace = new(recording.Trace)
+	t := a.trace
+	*t = a.origin.trace()
+	t.Sent, t.Connected, t.FirstByte, t.End, t.HTTPStatus = r.Sent, r.Connected, r.FirstByte, recording.Some(r.End), a.status
+	said := &dialect.Answer{}
+	if a.head {
+		a.closeBody(r.Err == nil)
+		said = a.reading.decoder.Answer()
+		if !a.streaming {
+			said = a.dialect.Whole(int(a.status), a.reading.body)
+		}
 	}
 	a.settle(said)
 	t.Slow = slow(t, a.slowNs)
@@ -58,40 +63,41 @@ func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string
 // decompression still has, and an event without its blank line. They came with
 // the latest read. Of a body that broke off, an open event stays out.
 func (a *answer) closeBody(whole bool) {
-	if a.unpack != nil {
-		defer a.unpack.stop()
+	d := a.reading
+	if d.unpack != nil {
+		defer d.unpack.stop()
 		if whole {
-			a.spoilt(a.unpack.close(a.take))
+			d.spoilt(d.unpack.close(a.take))
 		}
 	}
 	if a.streaming && whole {
-		good := a.decoder.Answer().Bad == ""
-		open, err := a.events.Close(a.event)
+		good := d.decoder.Answer().Bad == ""
+		open, err := d.events.Close(a.event)
 		if open {
-			addNote(&a.trace, recording.NoteUnfinishedTail)
-			if said := a.decoder.Answer(); good {
+			addNote(a.trace, recording.NoteUnfinishedTail)
+			if said := d.decoder.Answer(); good {
 				said.Bad = "" // the body ended within that event: it was cut, not wrong
 			}
 		}
-		a.spoilt(err)
+		d.spoilt(err)
 		_ = a.keepTail() // what cannot be kept has ended the run
 	}
 	// Some servers send a page or a JSON body as what they should have sent.
-	if b := bytes.TrimSpace(a.body); a.streaming && !a.began && len(b) > 0 && (b[0] == '{' || b[0] == '[' || b[0] == '<') {
+	if b := bytes.TrimSpace(d.body); a.streaming && !d.began && len(b) > 0 && (b[0] == '{' || b[0] == '[' || b[0] == '<') {
 		a.streaming = false
 	}
 }
 
 // spoilt notes that the bytes are not the protocol.
-func (a *answer) spoilt(err error) {
-	if said := a.decoder.Answer(); err != nil && said.Bad == "" {
+func (d *reading) spoilt(err error) {
+	if said := d.decoder.Answer(); err != nil && said.Bad == "" {
 		said.Bad = err.Error()
 	}
 }
 
 // told copies what the answer said about itself.
 func (a *answer) told(said *dialect.Answer, zeroWallNs int64) {
-	t := &a.trace
+	t := a.trace
 	t.ResponseID, t.FinishReason = said.ID, said.FinishReason
 	t.Prompt.Reported, t.Output.Reported = said.PromptTokens, said.OutputTokens
 	t.Cached, t.Reasoning = said.CachedTokens, said.ReasoningTokens
@@ -189,11 +195,11 @@ func (a *answer) unstreamed(said *dialect.Answer, err error) (recording.Outcome,
 		return recording.BadStream, err.Error()
 	case err != nil:
 		return recording.StreamCut, "the connection broke: " + err.Error()
-	case len(bytes.TrimSpace(a.body)) == 0:
+	case len(bytes.TrimSpace(a.reading.body)) == 0:
 		return recording.Empty, "the server answered with nothing"
 	case said.Error != "":
 		return recording.StreamError, said.Error
-	case said.Bad != "" && len(a.body) < maxWhole:
+	case said.Bad != "" && len(a.reading.body) < maxWhole:
 		return recording.BadStream, said.Bad
 	}
 	return recording.NotStreamed, "one JSON body instead of a stream"
@@ -211,8 +217,6 @@ func (a *answer) step(r wire.Result) recording.Step {
 	}
 	return recording.AtFirstToken
 }
-
-func (a *answer) dialectWhole() *dialect.Answer { return a.dialect.Whole(a.status, a.body) }
 
 // isBroken says that an error is one of the connection, not of its bytes.
 func isBroken(err error) bool {

@@ -70,11 +70,11 @@ func worstCase(p *prepared) cost.Amount {
 	if p.to.Rate == nil {
 		return cost.Amount{}
 	}
-	prompt := int64(p.q.PromptTokens)
+	prompt := int64(p.prompt)
 	if prompt == 0 {
 		prompt = int64(len(p.body))
 	}
-	return p.to.Rate.Of(prompt, int64(p.q.OutputTokens))
+	return p.to.Rate.Of(prompt, int64(p.output))
 }
 
 // Billed are the tokens that a try is paid for. One that never reached a model is
@@ -128,9 +128,9 @@ func (r *run) pay(f *flight) {
 		return
 	}
 	f.paid = true
-	prompt, output, known := Billed(&f.trace)
+	prompt, output, known := Billed(f.trace)
 	if !known {
-		prompt = int64(len(f.body))
+		prompt = int64(f.length)
 	}
 	r.purse.settle(f.worst, f.to.Rate.Of(prompt, output))
 }

@@ -35,14 +35,11 @@ func (p Probe) Ask(ctx context.Context, q *workload.Request) (recording.Trace, e
 	defer cut(nil)
 	late := time.AfterFunc(p.Timeout, func() { cut(errTimeout) })
 	defer late.Stop()
-	a := &answer{dialect: p.Dialect, decoder: p.Dialect.NewDecoder(), record: unrecorded{}, tally: new(tally)}
-	a.trace.Due = p.Clock.Now()
-	if q.PromptTokens > 0 {
-		a.trace.Prompt.Intended = recording.Some(q.PromptTokens)
-	}
+	a := &answer{dialect: p.Dialect, record: unrecorded{}, tally: new(tally)}
+	a.due, a.prompt = p.Clock.Now(), known(q.PromptTokens)
 	res := p.Transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: p.URL, Header: p.Header, Body: body, Aside: p.Aside}, a)
 	a.judge(res, p.Clock.ZeroWallNs(), hider(p.Secrets))
-	return a.trace, nil
+	return *a.trace, nil
 }
 
 // unrecorded is the recorder of what is not recorded.

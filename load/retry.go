@@ -51,8 +51,7 @@ func worthAnother(t *recording.Trace) bool {
 // again is the next try of a request, once it may leave; nil says that the run was
 // over first, so that the try before was the last.
 func (r *run) again(f *flight) *flight {
-	was := &f.trace
-	if !r.sitOut(r.pause(f), was.Phase) {
+	if !r.sitOut(r.pause(f), f.phase) {
 		return nil
 	}
 	if f.to.Rate != nil && !r.purse.hold(f.worst, r.Budget.left()) {
@@ -63,15 +62,12 @@ func (r *run) again(f *flight) *flight {
 		r.purse.settle(f.worst, cost.Amount{})
 		return nil
 	}
-	next := &flight{run: r, to: f.to, sends: f.sends, body: f.body, asked: f.asked, worst: f.worst}
-	next.trace = recording.Trace{
-		Index: was.Index, Try: was.Try + 1, Session: was.Session, Turn: was.Turn, Turns: was.Turns, Phase: was.Phase,
-		Target: was.Target, Due: was.Due,
-		Prompt: recording.Count{Intended: was.Prompt.Intended}, Output: recording.Count{Intended: was.Output.Intended},
-	}
+	next := &flight{run: r, to: f.to, sends: f.sends, body: f.body, length: f.length, asked: f.asked, worst: f.worst}
+	next.origin = f.origin
+	next.try++
 	next.counted = f.counted
-	r.arm(next, f.heard)
-	_ = r.keep.Begin(&next.trace)
+	r.arm(next, f.words != nil && f.words.heard)
+	next.begin()
 	return next
 }
 
@@ -100,7 +96,7 @@ func (r *run) pause(f *flight) time.Duration {
 	if wait, ok := retryAfter(f.refusal, time.Now()); ok {
 		return min(wait, mostWait)
 	}
-	return backOff(r.Seed, f.trace.Index, f.trace.Try)
+	return backOff(r.Seed, f.index, f.try)
 }
 
 // backOff is the wait after a try whose server did not say: the same for the same

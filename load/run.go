@@ -363,7 +363,8 @@ func (r *run) die(err error) {
 	if err == nil {
 		return
 	}
-	r.fatal.CompareAndSwap(nil, &err)
+	first := err // what an address is taken of is allocated, and there is an error but once
+	r.fatal.CompareAndSwap(nil, &first)
 	r.stopSending("the run failed")
 	r.cutAll(errStopped)
 }

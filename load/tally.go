@@ -6,7 +6,6 @@ import (
 
 	"fermata/cost"
 	"fermata/dialect"
-	"fermata/recording"
 )
 
 // A tally counts what is going on, for the live line and the instrument's own
@@ -49,7 +48,7 @@ func raise(v *atomic.Int64, least int64) {
 	}
 }
 
-func (c *tally) token(_ *recording.Trace, tok dialect.Token, _ int64) {
+func (c *tally) token(tok dialect.Token) {
 	switch {
 	case tok.Count > 0:
 		c.tokens.Add(int64(tok.Count))

@@ -131,7 +131,7 @@ func (u *user) take() (ready bool, err error) {
 // answered takes the end of one of a user's answers.
 func (u *user) answered(f *flight) {
 	r := u.crowd.run
-	if r.retries(&f.trace) {
+	if r.retries(f.trace) {
 		r.answers.Go(func() { u.has(r.persist(f)) })
 		return
 	}

@@ -34,12 +34,12 @@ func (r *run) see(f *flight, now int64) (s sight, ok bool) {
 	if r.Witness == nil || f.told {
 		return s, false
 	}
-	s = sight{f.trace.Index, -1}
+	s = sight{f.index, -1}
 	if first := f.watch.first.Load(); first != 0 {
-		s.first = max(0, first-f.trace.Due)
+		s.first = max(0, first-f.due)
 		f.told = true
 	} else {
-		f.told = r.Patience > 0 && now-f.trace.Due > r.Patience+unstamped
+		f.told = r.Patience > 0 && now-f.due > r.Patience+unstamped
 	}
 	return s, f.told
 }

@@ -30,13 +30,14 @@ type Recorder struct {
 	dir  string
 	lock *os.File
 
-	mu       sync.Mutex
-	journal  *journal // nil once closed or abandoned
-	scratch  []byte
-	open     map[key]*progress
-	free     []*progress // for the next requests
-	begun    int64
-	arrivals int64
+	mu        sync.Mutex
+	journal   *journal // nil once closed or abandoned
+	scratch   []byte
+	beginning Trace // that is written
+	open      map[key]*progress
+	free      []*progress // for the next requests
+	begun     int64
+	arrivals  int64
 }
 
 // Create starts a recording in a folder, which is made if need be and must not
@@ -121,16 +122,16 @@ func (r *Recorder) Begin(t *Trace) error {
 	if k.index < 0 || k.try < 0 {
 		return fmt.Errorf("recording: request %d, try %d: neither may be negative", k.index, k.try)
 	}
-	begun := Trace{
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginning = Trace{ // there is but one: a trace is large
 		Index: t.Index, Try: t.Try, Session: t.Session, Turn: t.Turn, Phase: t.Phase, Agent: t.Agent,
 		Target: t.Target, Due: t.Due, Prompt: Count{Intended: t.Prompt.Intended}, Output: Count{Intended: t.Output.Intended},
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.open[k] != nil {
 		return fmt.Errorf("recording: request %d, try %d was begun twice", k.index, k.try)
 	}
-	err := r.appendLocked(func(b []byte) ([]byte, error) { return appendScalars(append(b, kindBegin), &begun), nil })
+	err := r.appendLocked(func(b []byte) ([]byte, error) { return appendScalars(append(b, kindBegin), &r.beginning), nil })
 	if err == nil {
 		r.open[k] = r.newProgress(t.Due)
 		r.begun++
