@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	dozeMost    = 500_000    // ns: a longer raw sleep would hold the runtime up
+	dozeLeast   = 2_000
 	sweepLeast  = 100_000    // ns between sweeps, at least …
 	sweepMost   = 1_000_000  // … and at most
 	measured    = 16_000_000 // ns over which the gap between reads is averaged
@@ -63,7 +63,7 @@ type loop struct {
 	opening int     // of them, connecting
 	halted  int64   // what is due later is withdrawn; 0: not halted
 	closing bool
-	spin    int64 // ns before a due time from which to spin
+	spin    spin
 	events  [256]unix.EpollEvent
 
 	turned  int64 // the turn began …
@@ -107,7 +107,7 @@ func newLoop(clock Clock, s stamps, m *meter) (*loop, error) {
 	}
 	l.files = [2]unix.PollFd{{Fd: int32(l.bell), Events: unix.POLLIN}, {Fd: int32(l.epoll), Events: unix.POLLIN}}
 	if runtime.NumCPU() > 1 {
-		l.spin = spinNs
+		l.spin = spinLeast
 	}
 	l.decoder = newDecoder(l)
 	if l.decoder.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
@@ -270,7 +270,7 @@ func (l *loop) sweep() {
 			if k := l.links[uint32(id)]; k.id == id && k.fd >= 0 {
 				l.serve(k, ev.Events)
 			}
-			if i&15 == 15 {
+			if i&3 == 3 {
 				l.sendDue()
 			}
 		}
@@ -310,8 +310,7 @@ func (l *loop) publish() {
 	}
 }
 
-// rest sleeps until the next sweep, a due time or a note. The last stretch before
-// a due time is spun, as sleeps end late.
+// rest sleeps until the next sweep, a due time or a note.
 func (l *loop) rest() {
 	if len(l.behind) > 0 {
 		return
@@ -331,12 +330,11 @@ func (l *loop) rest() {
 			due = l.dues[0].due
 		}
 		l.expect = max(l.expect, min(until, due))
-		left := min(until, due-l.spin) - now
-		if left < 2000 {
-			for due <= until && now < due && due-now <= l.spin {
-				now = l.clock.Now()
+		left := min(until, due-int64(l.spin)) - now
+		if left < dozeLeast {
+			if due-now < int64(l.spin)+dozeLeast {
+				l.spinOut()
 			}
-			l.sendDue()
 			if l.seat.realtime && !rested { // else nobody else would ever run on this core
 				yield()
 			}
@@ -347,7 +345,7 @@ func (l *loop) rest() {
 		}
 		l.asleep.Store(true)
 		if !l.posted.Load() {
-			doze(files, min(left, dozeMost))
+			doze(files, left)
 			rested = true
 		}
 		l.asleep.Store(false)
@@ -358,7 +356,18 @@ func (l *loop) rest() {
 		if l.posted.Load() || len(files) > 1 && files[1].Revents != 0 {
 			return
 		}
+		l.spin.learn(l.clock.Now() - now - left)
 	}
+}
+
+// spinOut sends the next call when it is due. All but that is done before.
+func (l *loop) spinOut() {
+	c := l.dues.pop()
+	l.ready(c)
+	for l.clock.Now() < c.due {
+	}
+	l.leave(c)
+	l.sendDue()
 }
 
 // park waits for a note for as long as it takes, or for what comes aside from any
@@ -388,20 +397,34 @@ func (l *loop) hush() {
 	unix.RawSyscall(unix.SYS_READ, uintptr(l.bell), uintptr(bytesAt(b[:])), 8)
 }
 
-// begin gives a call that is due its connection: a kept one, else a new one.
+// begin sends a call that is due.
 func (l *loop) begin(c *call) {
+	l.ready(c)
+	l.leave(c)
+}
+
+// ready gives a call its place in the log and a kept connection, if there is one.
+func (l *loop) ready(c *call) {
 	l.enter(c)
 	if c.unfit != nil {
-		l.fail(c, c.unfit)
 		return
 	}
 	if k := l.takeKept(c.to); k != nil {
 		k.call, c.link, c.state = c, k, sending
 		l.engage(c, 1)
-		l.push(k)
-		return
 	}
-	l.connect(c, 0)
+}
+
+// leave sends a call that is ready: on its kept connection, else on a new one.
+func (l *loop) leave(c *call) {
+	switch {
+	case c.unfit != nil:
+		l.fail(c, c.unfit)
+	case c.link != nil:
+		l.push(c.link)
+	default:
+		l.connect(c, 0)
+	}
 }
 
 // engage counts links that have got a call, or lost it.
