@@ -144,6 +144,8 @@ func TestFirstLine(t *testing.T) {
 	}
 	judged := stop("interrupted", map[string]int64{"ok": 90, "not_sent": 10})
 	judged.SLO = []metrics.Verdict{{Objective: "ttft<=1s @p90", Verdict: "open", Share: ptr(0.9)}}
+	fluid := sample("x", false)
+	fluid.SLO = []metrics.Verdict{{Objective: "fluidity>=0.9 gap=50ms", Verdict: "open", Value: ptr(1.0), Share: ptr(0.9)}}
 	half := sample("x", false)
 	half.SLO = nil
 	half.Outcomes = map[string]int64{"ok": 300, "timeout": 300}
@@ -154,6 +156,7 @@ func TestFirstLine(t *testing.T) {
 		{met, "Objectives met (2 met, 0 missed, 0 open)."},
 		{open, "Objectives open (1 met, 0 missed, 1 open): tbt<=50ms @p99 (24.1 ms)."},
 		{sample("x", true), "Objectives missed (1 met, 1 missed, 0 open): tbt<=50ms @p99 (900 ms)."},
+		{fluid, "Objective open: fluidity>=0.9 gap=50ms (90.0% of requests)."},
 		{plain, "Measured: 588 of 600 requests ok (98.0%); no objective was given."},
 		{endless, "Objective missed: ttft<=2s and tbt.max<=1s (93.0% of requests)."},
 		{half, "Measured: 300 of 600 requests ok (50.0%); no objective was given."},

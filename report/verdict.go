@@ -134,7 +134,7 @@ func objectives(slo []metrics.Verdict) fact {
 	for i := range slo {
 		if v := &slo[i]; v.Verdict == worst && (worst != metrics.Met || len(slo) == 1) {
 			s := term.Plain(v.Objective)
-			if v.Value != nil {
+			if v.Value != nil && (v.Unit == "ns" || v.Share == nil) { // a bare number says little where there is a share
 				s += " (" + amount(v.Unit, *v.Value) + ")"
 			} else if v.Share != nil {
 				s += " (" + term.Percent(*v.Share) + " of requests)"
