@@ -117,11 +117,13 @@ func (l *loop) stampOf(k *link, kernelNs int64) (at int64, kernel bool) {
 		return max(now, k.at), false
 	}
 	at = kernelNs - l.ahead
-	if at > now || at < k.lo-mostWait {
-		return max(now, k.at), false // the wall clock was set in between
-	}
-	if at < k.at { // never backwards, though a user-time stamp may have been late
+	switch {
+	case at > now || at < k.lo-mostWait: // the wall clock was set in between
+		return max(now, k.at), false
+	case at < k.at: // never backwards, though a user-time stamp may have been late
 		return k.at, false
+	case at < l.swept && reordered(uintptr(k.fd)): // a sweep found nothing to read when it was there already
+		return now, false
 	}
 	return at, true
 }
@@ -130,6 +132,16 @@ func (l *loop) stampOf(k *link, kernelNs int64) (at int64, kernel bool) {
 // readable. With 0.2 ms one bound in a million was wrong on a busy machine.
 const sweepSlack = 1_000_000
 
+// emptyBefore is when a link's queue was last known to be empty before bytes came
+// that are stamped at: when it was read to its end, or when a sweep last passed it by,
+// unless the kernel is seen to take longer than the slack.
+func (l *loop) emptyBefore(k *link, at int64) int64 {
+	if passed := l.swept - sweepSlack; !k.behind && at >= passed {
+		return max(k.lo, passed)
+	}
+	return k.lo
+}
+
 // heard takes what a read brought.
 func (l *loop) heard(k *link, b *block, raw []byte, kernelNs int64, queued int) {
 	c := k.call
@@ -137,12 +149,7 @@ func (l *loop) heard(k *link, b *block, raw []byte, kernelNs int64, queued int) 
 	c.reads++
 	at, kernel := l.stampOf(k, kernelNs)
 	k.at = at
-	// The queue was empty when the socket was last read to its end, and when a
-	// sweep last passed it by.
-	lo := k.lo
-	if !k.behind {
-		lo = max(lo, l.swept-sweepSlack)
-	}
+	lo := l.emptyBefore(k, at)
 	drained := queued == 0
 	l.meter.read(receipt{left: queued > 0}, l.clock.Now()-at, kernel)
 	k.segs.note(len(raw), drained)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +67,9 @@ func (r *reader) took(fd uintptr) {
 	r.kernelNs, r.queued = readControl(r.control[:r.header.Controllen])
 	r.single = false
 	if r.c.stamps.receive {
+		if time.Now().UnixNano()-r.kernelNs > 2*r.c.stamps.errorNs && reordered(fd) {
+			r.kernelNs = 0
+		}
 		r.segments.note(r.n, r.queued == 0)
 		r.single = r.queued == 0 && r.segments.single(fd)
 	}

@@ -104,10 +104,7 @@ func (s *segments) note(n int, drained bool) {
 // one segment. It costs a system call.
 func (s *segments) single(fd uintptr) bool {
 	var info unix.TCPInfo
-	size := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_INFO,
-		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
-	if errno != 0 || uintptr(size) < unsafe.Offsetof(info.Data_segs_in)+unsafe.Sizeof(info.Data_segs_in) {
+	if tcpInfo(fd, &info) < unsafe.Offsetof(info.Data_segs_in)+unsafe.Sizeof(info.Data_segs_in) {
 		s.unknown = true
 		return false
 	}
@@ -119,4 +116,25 @@ func (s *segments) single(fd uintptr) bool {
 	one := !s.unknown && info.Data_segs_in-s.seen == s.reads
 	s.seen, s.reads, s.unknown = info.Data_segs_in, 0, false
 	return one
+}
+
+// reordered says that segments came out of order at a socket. Those behind a lost one
+// have their stamps when it is sent again, and no reader gets at them before: what a
+// read brings then arrived later than its stamp. Without an answer of the kernel's (it
+// has one from Linux 5.4 on) nothing did.
+func reordered(fd uintptr) bool {
+	var info unix.TCPInfo
+	return tcpInfo(fd, &info) >= unsafe.Offsetof(info.Rcv_ooopack)+unsafe.Sizeof(info.Rcv_ooopack) && info.Rcv_ooopack > 0
+}
+
+// tcpInfo asks what the kernel knows of a connection, and says how much of info it
+// filled in.
+func tcpInfo(fd uintptr, info *unix.TCPInfo) uintptr {
+	size := uint32(unsafe.Sizeof(*info))
+	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_INFO,
+		uintptr(unsafe.Pointer(info)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return 0
+	}
+	return uintptr(size)
 }
