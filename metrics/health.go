@@ -144,7 +144,7 @@ func histogramDist(h *recording.Histogram) *Dist {
 	if n == 0 {
 		return nil
 	}
-	sum := stats.NewInts(0)
+	sum := stats.NewInts(1) // for the moments: ranks are asked of the histogram
 	for i, bucket := range h.Buckets {
 		sum.AddN(recording.BucketEnd(bucket), h.Counts[i])
 	}

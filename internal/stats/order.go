@@ -116,8 +116,8 @@ func (o *Order) N() int64 { return o.n }
 // Reserve makes room for n numbers, or as many as are kept, so that no growing is
 // needed: what outgrows its memory is copied, and leaves as much behind.
 func (o *Order) Reserve(n int) {
-	if n = min(n, o.room()); o.count == nil && n > 0 {
-		o.kept = slices.Grow(o.kept, n)
+	if n = min(n, o.room()); o.count == nil && o.kept == nil && n > 0 {
+		o.kept = make([]int64, 0, n)
 	}
 }
 
@@ -140,14 +140,22 @@ func (o *Order) AddAll(vs []int64) {
 		o.kept, o.wide = append(grow(o.kept, len(vs)), vs...), true
 		return
 	}
-	if o.count == nil || o.float {
+	if o.count == nil {
+		o.spill()
+	}
+	o.n += int64(len(vs))
+	o.countAll(vs)
+}
+
+// countAll counts each of vs in its bucket.
+func (o *Order) countAll(vs []int64) {
+	count := o.count
+	if o.float {
 		for _, v := range vs {
-			o.Add(v)
+			count[o.bucket(v)]++
 		}
 		return
 	}
-	o.n += int64(len(vs))
-	count := o.count
 	for _, v := range vs {
 		if v < 0 {
 			count[intBuckets-1-logLinear(^v)]++
@@ -163,9 +171,17 @@ func (o *Order) AddN(v, times int64) {
 	if o.count == nil && times > 1 && alone(v) && len(o.kept)+int(min(times, runsUpTo)) > runsUpTo && !o.float && !o.wide {
 		o.spill()
 	}
-	for times > 0 && o.count == nil {
-		o.Add(v)
-		times--
+	if o.count == nil && times > 0 {
+		n := min(times, int64(o.room()))
+		o.n += n
+		for o.kept = grow(o.kept, int(n)); n > 0; n-- {
+			o.kept = append(o.kept, v)
+			times--
+		}
+		o.wide = o.wide || !alone(v)
+	}
+	if times > 0 && o.count == nil {
+		o.spill()
 	}
 	if times > 0 {
 		o.n += times
@@ -191,9 +207,7 @@ func (o *Order) spill() {
 		size = floatSize
 	}
 	o.count = make([]int64, size)
-	for _, v := range o.kept {
-		o.count[o.bucket(v)]++
-	}
+	o.countAll(o.kept)
 	o.kept = nil
 }
 
@@ -215,9 +229,7 @@ func (o *Order) Seek(ranks ...int64) (again bool) {
 	}
 	o.choose(ranks)
 	if kept != nil {
-		for _, v := range kept {
-			o.Again(v)
-		}
+		o.AgainAll(kept)
 		return false
 	}
 	for i := range o.cells {
@@ -334,7 +346,11 @@ func (o *Order) Again(v int64) {
 	if p == 0 {
 		return
 	}
-	c := &o.cells[p-1]
+	o.cells[p-1].take(v)
+}
+
+// take takes one of the cell's numbers.
+func (c *cell) take(v int64) {
 	if c.table != nil {
 		c.table[v-c.lo]++
 		return
@@ -356,8 +372,8 @@ func (o *Order) AgainAll(vs []int64) {
 		if v < 0 {
 			at = intBuckets - 1 - logLinear(^v)
 		}
-		if pick[at] != 0 {
-			o.Again(v)
+		if p := pick[at]; p != 0 {
+			o.cells[p-1].take(v)
 		}
 	}
 }
