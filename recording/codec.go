@@ -44,11 +44,15 @@ func (c *cursor) byte() byte {
 }
 
 func (c *cursor) uint() uint64 {
-	if len(c.b) > 0 && c.b[0] < 0x80 {
-		v := c.b[0]
-		c.b = c.b[1:]
-		return uint64(v)
+	if b := c.b; len(b) > 0 && b[0] < 0x80 {
+		c.b = b[1:]
+		return uint64(b[0])
 	}
+	return c.long()
+}
+
+// long is uint of a number that takes several bytes; apart, so that uint is inlined.
+func (c *cursor) long() uint64 {
 	v, n := binary.Uvarint(c.b)
 	if n <= 0 {
 		c.fail()

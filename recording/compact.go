@@ -144,7 +144,7 @@ func (c *compaction) keep(t *Trace) error {
 
 func (c *compaction) keepSample(s Sample) (err error) {
 	if c.series == nil {
-		if c.series, err = createParquet[Sample](filepath.Join(c.work, SeriesFile), groupRows); err != nil {
+		if c.series, err = createParquet[Sample](filepath.Join(c.work, SeriesFile), groupRows, seriesPage); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (c *compaction) write() error {
 	if err := w.finish(c.meta()); err != nil || c.textRows == 0 {
 		return err
 	}
-	texts, err := createParquet[textRow](filepath.Join(c.work, TextFile), groupRows)
+	texts, err := createParquet[textRow](filepath.Join(c.work, TextFile), groupRows, pageSize)
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,20 @@ const (
 	groupArrivals = 1 << 20
 )
 
-// compression is that of all files, which share what it works with.
-var compression = zstd.Codec{Level: zstd.SpeedFastest}
+// What all files share. Pages wait for the end of their row group in pieces of 8 KiB,
+// as most columns have little.
+var (
+	compression = zstd.Codec{Level: zstd.SpeedFastest}
+	pageBuffers = parquet.NewChunkBufferPool(8 << 10)
+)
 
 // A page is about this large before it is compressed: up to here the compressor
 // takes it as one block, without a window of several MiB.
 const pageSize = 128 << 10
+
+// seriesPage is that of a page with a number a second: room for a page of every column
+// is made at once.
+const seriesPage = 4 << 10
 
 // A requestRow is a row of requests.parquet; the order of the fields is that of
 // the columns. docs/recording.md says what each means.
@@ -144,8 +152,9 @@ type parquetFile[T any] struct {
 	rows int64
 }
 
-// createParquet begins a file of row groups of at most so many rows.
-func createParquet[T any](path string, group int64) (*parquetFile[T], error) {
+// createParquet begins a file of row groups of at most so many rows, and of pages of
+// about so many bytes.
+func createParquet[T any](path string, group int64, page int) (*parquetFile[T], error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
@@ -154,7 +163,8 @@ func createParquet[T any](path string, group int64) (*parquetFile[T], error) {
 		parquet.Compression(&compression),
 		parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked), // tags cannot say it of pointers
 		parquet.DataPageStatistics(false),
-		parquet.PageBufferSize(pageSize),
+		parquet.PageBufferSize(page),
+		parquet.ColumnPageBuffers(pageBuffers),
 		parquet.MaxRowsPerRowGroup(group))
 	return &parquetFile[T]{f: f, w: w, one: make([]T, 1)}, nil
 }
@@ -184,7 +194,7 @@ type requestsWriter struct {
 }
 
 func createRequests(path string) (*requestsWriter, error) {
-	p, err := createParquet[requestRow](path, groupRows)
+	p, err := createParquet[requestRow](path, groupRows, pageSize)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type Recorder struct {
 	journal   *journal // nil once closed or abandoned
 	scratch   []byte
 	beginning Trace // that is written
-	open      map[key]*progress
+	open      flights[progress]
 	free      []*progress // for the next requests
 	begun     int64
 	arrivals  int64
@@ -70,7 +70,7 @@ func create(dir string, meta Meta, o journalOptions) (*Recorder, error) {
 			return nil, fmt.Errorf("recording: %s already holds a recording (%s): choose another folder", dir, name)
 		}
 	}
-	r := &Recorder{dir: dir, lock: lock, open: make(map[key]*progress)}
+	r := &Recorder{dir: dir, lock: lock}
 	journalDir := filepath.Join(dir, journalFolder)
 	if err = os.Mkdir(journalDir, 0o777); err != nil {
 		err = fmt.Errorf("recording: making the folder of the journal: %w", err)
@@ -108,7 +108,7 @@ func (r *Recorder) appendLocked(fill func(b []byte) ([]byte, error)) error {
 }
 
 func (r *Recorder) inFlight(k key) (*progress, error) {
-	p := r.open[k]
+	p := r.open.at(k)
 	if p == nil {
 		return nil, fmt.Errorf("recording: request %d, try %d is not in flight: it was not begun, or has ended", k.index, k.try)
 	}
@@ -128,12 +128,12 @@ func (r *Recorder) Begin(t *Trace) error {
 		Index: t.Index, Try: t.Try, Session: t.Session, Turn: t.Turn, Phase: t.Phase, Agent: t.Agent,
 		Target: t.Target, Due: t.Due, Prompt: Count{Intended: t.Prompt.Intended}, Output: Count{Intended: t.Output.Intended},
 	}
-	if r.open[k] != nil {
+	if r.open.at(k) != nil {
 		return fmt.Errorf("recording: request %d, try %d was begun twice", k.index, k.try)
 	}
 	err := r.appendLocked(func(b []byte) ([]byte, error) { return appendScalars(append(b, kindBegin), &r.beginning), nil })
 	if err == nil {
-		r.open[k] = r.newProgress(t.Due)
+		r.open.put(k, r.newProgress(t.Due))
 		r.begun++
 	}
 	return err
@@ -209,7 +209,7 @@ func (r *Recorder) End(t *Trace) error {
 		return p.appendSettled(appendScalars(append(b, kindEnd), t), t), nil
 	})
 	if err == nil {
-		delete(r.open, k)
+		r.open.remove(k)
 		r.free = append(r.free, p)
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // A Damage is a place in the journal where frames were lost. The frames before
@@ -76,7 +75,11 @@ func readSegment(path string, buf []byte) ([]byte, error) {
 	if err != nil {
 		return buf, err
 	}
-	buf = slices.Grow(buf[:0], int(info.Size()))[:info.Size()]
+	if n := int(info.Size()); n <= cap(buf) {
+		buf = buf[:n]
+	} else {
+		buf = make([]byte, n)
+	}
 	_, err = io.ReadFull(f, buf)
 	return buf, err
 }

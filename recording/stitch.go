@@ -3,7 +3,6 @@ package recording
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -22,7 +21,7 @@ type pending struct {
 // A stitcher joins the frames of a journal into traces. In memory it holds the
 // requests in flight.
 type stitcher struct {
-	open    map[key]*pending
+	open    flights[pending]
 	free    []*pending
 	trace   Trace // reused
 	emit    func(*Trace) error
@@ -35,13 +34,13 @@ type stitcher struct {
 }
 
 func newStitcher(emit func(*Trace) error) *stitcher {
-	return &stitcher{open: make(map[key]*pending), emit: emit}
+	return &stitcher{emit: emit}
 }
 
 // lost notes that frames of any request may be missing from here on.
 func (s *stitcher) lost() {
 	s.hasLost = true
-	for _, p := range s.open {
+	for _, p := range s.open.all() {
 		p.damaged = true
 	}
 }
@@ -114,14 +113,14 @@ func firstError(a, b error) error {
 // pending finds a request in flight. One that is not known is an error, unless
 // its begin may have been lost.
 func (s *stitcher) pending(k key) (*pending, error) {
-	p := s.open[k]
+	p := s.open.at(k)
 	if p == nil {
 		if !s.hasLost {
 			return nil, fmt.Errorf("%w: request %d, try %d is not in flight", errPayload, k.index, k.try)
 		}
 		p = s.take()
 		p.begun.Index, p.damaged = -1, true
-		s.open[k] = p
+		s.open.put(k, p)
 	}
 	return p, nil
 }
@@ -143,7 +142,7 @@ func (s *stitcher) begin(c *cursor) error {
 	if c.bad {
 		return c.err()
 	}
-	s.open[key{p.begun.Index, p.begun.Try}] = p
+	s.open.put(key{p.begun.Index, p.begun.Try}, p)
 	return nil
 }
 
@@ -219,8 +218,8 @@ func (s *stitcher) incompleted(open bool) {
 }
 
 func (s *stitcher) finish(k key, p *pending) error {
-	if s.open[k] == p {
-		delete(s.open, k)
+	if s.open.at(k) == p {
+		s.open.remove(k)
 	}
 	s.free = append(s.free, p)
 	s.requests++
@@ -230,14 +229,18 @@ func (s *stitcher) finish(k key, p *pending) error {
 
 // rest emits what was in flight when the journal ended.
 func (s *stitcher) rest() error {
-	keys := slices.SortedFunc(maps.Keys(s.open), func(a, b key) int {
+	var keys []key
+	for k := range s.open.all() {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b key) int {
 		return firstNonZero(cmp.Compare(a.index, b.index), cmp.Compare(a.try, b.try))
 	})
 	for _, k := range keys {
-		p := s.open[k]
+		p := s.open.at(k)
 		if p.begun.Index < 0 { // neither its begin nor its end: it has no place
 			s.orphans++
-			delete(s.open, k)
+			s.open.remove(k)
 			continue
 		}
 		lists := s.trace.Arrivals

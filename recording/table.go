@@ -23,7 +23,7 @@ type Table[T any] struct {
 
 // CreateTable begins a table.
 func CreateTable[T any](path string) (*Table[T], error) {
-	f, err := createParquet[T](path+".tmp", tableRows)
+	f, err := createParquet[T](path+".tmp", tableRows, pageSize)
 	if err != nil {
 		return nil, fmt.Errorf("recording: writing a table: %w", err)
 	}
