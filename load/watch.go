@@ -7,8 +7,11 @@ import (
 
 const (
 	watchEvery = 25 * time.Millisecond
-	lingerDone = time.Second / 2  // for the end of a stream after its end marker
-	lingerLast = 10 * time.Second // for the end marker after the finish reason
+	// A look at each of so many takes a quarter of a millisecond, while no other may
+	// begin or end: with more, looks are rarer.
+	watchedAtOnce = 1000
+	lingerDone    = time.Second / 2  // for the end of a stream after its end marker
+	lingerLast    = 10 * time.Second // for the end marker after the finish reason
 )
 
 // watch cuts answers that take too long. Comments and progress are no tokens:
@@ -16,14 +19,14 @@ const (
 func (r *run) watch(over <-chan struct{}) {
 	timeout := int64(r.times.length(cmp.Or(r.Options.Timeout, 10*time.Minute)))
 	silence := int64(r.times.length(cmp.Or(r.Options.SilenceTimeout, time.Minute)))
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
+	next := time.NewTimer(watchEvery)
+	defer next.Stop()
 	var seen []sight // since the last look
 	for {
 		select {
 		case <-over:
 			return
-		case <-tick.C:
+		case <-next.C:
 		}
 		now := r.clock.Now()
 		seen = seen[:0]
@@ -43,8 +46,10 @@ func (r *run) watch(over <-chan struct{}) {
 				f.call.Cut(errSilent)
 			}
 		}
+		under := r.inFlight.n
 		r.mu.Unlock()
 		r.show(seen)
+		next.Reset(watchEvery * time.Duration(1+min(under/watchedAtOnce, 7)))
 	}
 }
 
