@@ -48,7 +48,7 @@ func TestStudyWithEndpointsThatFail(t *testing.T) {
 	if a, b := done.Endpoints[0], done.Endpoints[1]; a.Rounds != 0 || a.Planned != 1 || b.Rounds != 1 {
 		t.Errorf("%d and %d rounds", a.Rounds, b.Rounds)
 	}
-	for _, format := range report.StudyFormats() {
+	for _, format := range report.DocumentFormats.Names() {
 		var out bytes.Buffer
 		if err := report.WriteStudy(format, &out, done, report.TerminalOptions{Width: 300}); err != nil {
 			t.Errorf("%s: %v", format, err)

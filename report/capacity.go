@@ -1,11 +1,9 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -14,46 +12,17 @@ import (
 	"fermata/internal/term"
 )
 
-// CapacityFormats are the formats of WriteCapacity.
-func CapacityFormats() []string { return SelftestFormats() }
-
-// CheckCapacityFormat is the error of WriteCapacity for an unknown format.
-func CheckCapacityFormat(format string) error {
-	if slices.Contains(CapacityFormats(), format) {
-		return nil
-	}
-	return fmt.Errorf("unknown format %q of a capacity: it is one of %s", format, strings.Join(CapacityFormats(), ", "))
-}
-
-// WriteCapacity writes what searches found, one for each objective and seed. As
-// JSON one of them is an object, several are an array.
+// WriteCapacity writes what searches found, one for each objective and seed, as format
+// says, one of DocumentFormats. As JSON one of them is an object, several are an array.
 func WriteCapacity(format string, w io.Writer, all []*capacity.Result, o TerminalOptions) error {
-	if err := CheckCapacityFormat(format); err != nil {
-		return err
-	}
 	if len(all) == 0 {
 		return errNoResults
 	}
-	var err error
-	switch format {
-	case "json":
-		var document any = all
-		if len(all) == 1 {
-			document = all[0]
-		}
-		var b []byte
-		if b, err = json.MarshalIndent(whole(reflect.ValueOf(document)).Interface(), "", "  "); err == nil {
-			_, err = w.Write(append(b, '\n'))
-		}
-	case "markdown":
-		err = drawMarkdown(w, capacityPage(all))
-	default:
-		err = drawTerminal(w, capacityPage(all), o)
+	var document any = all
+	if len(all) == 1 {
+		document = all[0]
 	}
-	if err != nil {
-		return fmt.Errorf("writing the capacity as %s: %w", format, err)
-	}
-	return nil
+	return writeDocument("the capacity", format, w, document, func() *page { return capacityPage(all) }, o)
 }
 
 func capacityPage(all []*capacity.Result) *page {

@@ -98,7 +98,7 @@ func TestWriteCapacity(t *testing.T) {
 	if err := json.Unmarshal([]byte(write("json", sampleCapacity(), none)), &list); err != nil || len(list) != 2 || list[1].Capacity != nil {
 		t.Errorf("%v: %d results", err, len(list))
 	}
-	if err := CheckCapacityFormat("xml"); err == nil {
+	if err := DocumentFormats.Check("xml"); err == nil {
 		t.Error("xml is no format")
 	}
 }

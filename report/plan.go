@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"fermata/internal/schema"
@@ -199,18 +198,7 @@ func planOptions() schema.Options {
 	}
 }
 
-// PlanFormats are those that WritePlan knows.
-func PlanFormats() []string { return []string{"terminal", "json"} }
-
-// CheckPlanFormat says what is wrong with the name of a format.
-func CheckPlanFormat(format string) error {
-	if slices.Contains(PlanFormats(), format) {
-		return nil
-	}
-	return fmt.Errorf("there is no output format %q: choose one of %s", format, strings.Join(PlanFormats(), ", "))
-}
-
-// WritePlan writes p in one of the formats; lines for people are folded to a width
+// WritePlan writes p as format says, one of PlanFormats; lines for people are folded to a width
 // that is given.
 func WritePlan(format string, w io.Writer, p *Plan, o TerminalOptions) error {
 	if format == "json" {

@@ -32,10 +32,10 @@ func TestPlanKeys(t *testing.T) {
 }
 
 func TestPlanFormats(t *testing.T) {
-	if err := CheckPlanFormat("xml"); err == nil {
+	if err := PlanFormats.Check("xml"); err == nil {
 		t.Error("xml is no format")
 	}
-	if err := CheckPlanFormat("json"); err != nil {
+	if err := PlanFormats.Check("json"); err != nil {
 		t.Error(err)
 	}
 }

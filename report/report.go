@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
-	"strings"
 
 	"fermata/metrics"
 )
@@ -23,59 +21,23 @@ type TerminalOptions struct {
 	Colour bool // ANSI colours; see internal/term.Colour for when they are welcome
 }
 
-// formats are what Write knows, in the order in which errors name them.
-var formats = []struct {
-	name  string
-	write func(io.Writer, []*metrics.Result, TerminalOptions) error
-}{
-	{"terminal", Terminal},
-	{"json", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return JSON(w, rs) }},
-	{"csv", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return CSV(w, rs) }},
-	{"markdown", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return Markdown(w, rs) }},
-	{"junit", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return JUnit(w, rs) }},
-	{"prometheus", func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return Prometheus(w, rs) }},
-}
-
-// Formats are the names that Write knows.
-func Formats() []string {
-	var names []string
-	for _, f := range formats {
-		names = append(names, f.name)
-	}
-	return names
-}
-
-// ComparisonFormats are the names that WriteComparison knows: a comparison has no
-// objectives to gate by, and is no state to scrape.
-func ComparisonFormats() []string {
-	return slices.DeleteFunc(Formats(), func(f string) bool { return f == "junit" || f == "prometheus" })
-}
-
-// CheckComparisonFormat is the error of WriteComparison for an unknown format.
-func CheckComparisonFormat(format string) error {
-	if slices.Contains(ComparisonFormats(), format) {
-		return nil
-	}
-	return fmt.Errorf("unknown format %q of a comparison: it is one of %s", format, strings.Join(ComparisonFormats(), ", "))
-}
-
-// CheckFormat is the error of Write for an unknown format, so that a command can
-// refuse before it measures.
-func CheckFormat(format string) error {
-	if slices.Contains(Formats(), format) {
-		return nil
-	}
-	return fmt.Errorf("unknown report format %q: it is one of %s", format, strings.Join(Formats(), ", "))
+// writers are those of ResultFormats.
+var writers = map[string]func(io.Writer, []*metrics.Result, TerminalOptions) error{
+	"terminal":   Terminal,
+	"json":       func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return JSON(w, rs) },
+	"csv":        func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return CSV(w, rs) },
+	"markdown":   func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return Markdown(w, rs) },
+	"junit":      func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return JUnit(w, rs) },
+	"prometheus": func(w io.Writer, rs []*metrics.Result, _ TerminalOptions) error { return Prometheus(w, rs) },
 }
 
 // Write writes results in the named format; the options matter to "terminal"
 // alone.
 func Write(format string, w io.Writer, results []*metrics.Result, o TerminalOptions) error {
-	if err := CheckFormat(format); err != nil {
+	if err := ResultFormats.Check(format); err != nil {
 		return err
 	}
-	i := slices.Index(Formats(), format)
-	if err := formats[i].write(w, results, o); err != nil {
+	if err := writers[format](w, results, o); err != nil {
 		return fmt.Errorf("writing the report as %s: %w", format, err)
 	}
 	return nil

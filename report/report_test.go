@@ -475,8 +475,8 @@ func TestErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"html"`) || !strings.Contains(err.Error(), "terminal, json, csv, markdown") {
 		t.Errorf("unknown format: %v", err)
 	}
-	for _, f := range Formats() {
-		if err := CheckFormat(f); err != nil {
+	for _, f := range ResultFormats.Names() {
+		if err := ResultFormats.Check(f); err != nil {
 			t.Error(err)
 		}
 		if err := Write(f, io.Discard, nil, TerminalOptions{}); !errors.Is(err, errNoResults) {

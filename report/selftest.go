@@ -1,10 +1,8 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -162,40 +160,9 @@ func selftestOptions() schema.Options {
 	}
 }
 
-// WriteSelftest writes s as format says: terminal, markdown or json.
+// WriteSelftest writes s as format says, one of DocumentFormats.
 func WriteSelftest(format string, w io.Writer, s *Selftest, o TerminalOptions) error {
-	if err := CheckSelftestFormat(format); err != nil {
-		return err
-	}
-	var err error
-	switch format {
-	case "json":
-		var b []byte
-		if b, err = json.MarshalIndent(whole(reflect.ValueOf(s)).Interface(), "", "  "); err == nil {
-			_, err = w.Write(append(b, '\n'))
-		}
-	case "markdown":
-		err = drawMarkdown(w, s.page())
-	default:
-		err = drawTerminal(w, s.page(), o)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the self-test as %s: %w", format, err)
-	}
-	return nil
-}
-
-var selftestFormats = []string{"terminal", "json", "markdown"}
-
-// SelftestFormats are the formats of WriteSelftest.
-func SelftestFormats() []string { return slices.Clone(selftestFormats) }
-
-// CheckSelftestFormat is the error of WriteSelftest for an unknown format.
-func CheckSelftestFormat(format string) error {
-	if slices.Contains(selftestFormats, format) {
-		return nil
-	}
-	return fmt.Errorf("unknown format %q of a self-test: it is one of %s", format, strings.Join(selftestFormats, ", "))
+	return writeDocument("the self-test", format, w, s, s.page, o)
 }
 
 func (s *Selftest) page() *page {

@@ -267,27 +267,9 @@ func studyOptions() schema.Options {
 	}
 }
 
-// StudyFormats are the formats of WriteStudy.
-func StudyFormats() []string { return SelftestFormats() }
-
-// CheckStudyFormat is the error of WriteStudy for an unknown format.
-func CheckStudyFormat(format string) error {
-	if slices.Contains(StudyFormats(), format) {
-		return nil
-	}
-	return fmt.Errorf("unknown format %q of a table over many runs: it is one of %s", format, strings.Join(StudyFormats(), ", "))
-}
-
-// WriteStudy writes s as format says: terminal, markdown or json.
+// WriteStudy writes s as format says, one of DocumentFormats.
 func WriteStudy(format string, w io.Writer, s *Study, o TerminalOptions) error {
-	if err := CheckStudyFormat(format); err != nil {
-		return err
-	}
-	err := writePage(format, w, s, s.page, o)
-	if err != nil {
-		return fmt.Errorf("writing the study as %s: %w", format, err)
-	}
-	return nil
+	return writeDocument("the study", format, w, s, s.page, o)
 }
 
 // AllHold says that every claim does.

@@ -1,10 +1,8 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -194,30 +192,9 @@ func sweepOptions() schema.Options {
 	return schema.Options{ID: "urn:fermata:sweep:1", Title: "What Fermata says of one load at several rates", Types: sweepTypes(), Keys: sweepKeys()}
 }
 
-// WriteSweep writes s as format says, one of StudyFormats.
+// WriteSweep writes s as format says, one of DocumentFormats.
 func WriteSweep(format string, w io.Writer, s *Sweep, o TerminalOptions) error {
-	if err := CheckStudyFormat(format); err != nil {
-		return err
-	}
-	if err := writePage(format, w, s, s.page, o); err != nil {
-		return fmt.Errorf("writing the sweep as %s: %w", format, err)
-	}
-	return nil
-}
-
-// writePage writes a document: as JSON itself, else its page.
-func writePage(format string, w io.Writer, document any, p func() *page, o TerminalOptions) error {
-	switch format {
-	case "json":
-		b, err := json.MarshalIndent(whole(reflect.ValueOf(document)).Interface(), "", "  ")
-		if err == nil {
-			_, err = w.Write(append(b, '\n'))
-		}
-		return err
-	case "markdown":
-		return drawMarkdown(w, p())
-	}
-	return drawTerminal(w, p(), o)
+	return writeDocument("the sweep", format, w, s, s.page, o)
 }
 
 func (s *Sweep) page() *page {

@@ -149,15 +149,9 @@ func tuneOptions() schema.Options {
 	return schema.Options{ID: "urn:fermata:tune:1", Title: "Each system's best settings, and what finding them took", Types: tuneTypes(), Keys: tuneKeys()}
 }
 
-// WriteTuning writes t as format says, one of StudyFormats.
+// WriteTuning writes t as format says, one of DocumentFormats.
 func WriteTuning(format string, w io.Writer, t *Tuning, o TerminalOptions) error {
-	if err := CheckStudyFormat(format); err != nil {
-		return err
-	}
-	if err := writePage(format, w, t, t.page, o); err != nil {
-		return fmt.Errorf("writing the tuning as %s: %w", format, err)
-	}
-	return nil
+	return writeDocument("the tuning", format, w, t, t.page, o)
 }
 
 func (t *Tuning) page() *page {

@@ -2,11 +2,9 @@ package report
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,28 +14,17 @@ import (
 	"fermata/metrics"
 )
 
-// WriteComparison writes c in one of the formats of Write; the options matter to
-// "terminal" alone.
+// WriteComparison writes c as format says, one of ComparisonFormats; the options matter
+// to "terminal" alone.
 func WriteComparison(format string, w io.Writer, c *compare.Comparison, o TerminalOptions) error {
-	if err := CheckComparisonFormat(format); err != nil {
+	if err := ComparisonFormats.Check(format); err != nil {
 		return err
 	}
-	var err error
-	switch format {
-	case "json":
-		var b []byte
-		if b, err = json.MarshalIndent(whole(reflect.ValueOf(c)).Interface(), "", "  "); err == nil {
-			_, err = w.Write(append(b, '\n'))
-		}
-	case "csv":
-		err = comparisonCSV(w, c)
-	case "markdown":
-		err = drawMarkdown(w, versus(c))
-	default:
-		err = drawTerminal(w, versus(c), o)
+	if format != "csv" {
+		return writeDocument("the comparison", format, w, c, func() *page { return versus(c) }, o)
 	}
-	if err != nil {
-		return fmt.Errorf("writing the comparison as %s: %w", format, err)
+	if err := comparisonCSV(w, c); err != nil {
+		return fmt.Errorf("writing the comparison as CSV: %w", err)
 	}
 	return nil
 }

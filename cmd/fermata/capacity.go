@@ -77,20 +77,15 @@ capacity, or this machine was the bottleneck; 130 interrupted.`,
 	f.StringVar(&rejudge, "rejudge", "", "judge the requests of the server's search in `DIR` by other objectives, and ask nothing")
 	f.StringVar(&o.State, "state", "", "`FILE` that keeps what is known of a simulator, from which an interrupted search goes on")
 	f.StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as scheduler.chunk=1024")
-	f.StringVarP(&as.format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.CapacityFormats(), ", "))
-	addHTML(c, &as.html)
+	addTold(c, &as, report.DocumentFormats)
 	addQuiet(c, &s.quiet)
 	fixed := func(flag string, values ...string) {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	fixed("method", capacity.HTRM, capacity.Bisect)
 	fixed("precision", "5%", "10%", "25%")
-	fixed("output-format", report.CapacityFormats()...)
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
-		if err := report.CheckCapacityFormat(as.format); err != nil {
-			return usageError{err}
-		}
-		if err := checkHTML(c, &as.html); err != nil {
+		if err := as.check(c, report.DocumentFormats); err != nil {
 			return err
 		}
 		if err := atLeastOne(c, "seeds", "trial"); err != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 func newCompare(s streams) *cobra.Command {
-	var format, failOn, html string
+	var failOn string
+	var as told
 	var show []string
 	c := &cobra.Command{
 		Use:   "compare A B [C…]",
@@ -44,16 +45,12 @@ worse, a further system is worse in something; 4 refused.`,
 	c.Flags().StringArrayVar(&show, "metric", nil, "`METRIC` that is asked about, such as ttft_due.p99, e2e.mean, failed_share or slo1.share (default a choice)")
 	c.Flags().StringVar(&failOn, "fail-on", "", "`WHAT` gives exit code 3: worse")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"worse"}, cobra.ShellCompDirectiveNoFileComp))
-	addFormatOf(c, &format, report.ComparisonFormats())
-	addHTML(c, &html)
+	addTold(c, &as, report.ComparisonFormats)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkComparisonFormat(format); err != nil {
-			return err
-		}
 		if c.Flags().Changed("fail-on") && failOn != "worse" {
 			return usagef("--fail-on takes worse, not %q", failOn)
 		}
-		if err := checkHTML(c, &html); err != nil {
+		if err := as.check(c, report.ComparisonFormats); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, nil)
@@ -65,10 +62,10 @@ worse, a further system is worse in something; 4 refused.`,
 		if err != nil {
 			return err
 		}
-		if err := s.pageOfComparison(html, asked, out); err != nil {
+		if err := s.pageOfComparison(as.html, asked, out); err != nil {
 			return err
 		}
-		return s.compared(format, out, failOn != "")
+		return s.compared(as.format, out, failOn != "")
 	}
 	return c
 }

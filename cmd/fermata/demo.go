@@ -25,12 +25,12 @@ half a minute.`,
 		Args: takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the two recordings (default runs/TIME-demo)")
-	addFormat(c, &format)
+	addFormat(c, &format, report.ResultFormats)
 	c.Flags().StringVar(&html, "html", "", "`PATH` of the page with pictures (default report.html beside the recordings)")
 	_ = c.MarkFlagFilename("html", "html")
 	addProgress(c, &s.progress)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(format); err != nil {
+		if err := checkFormat(format, report.ResultFormats); err != nil {
 			return err
 		}
 		if err := checkHTML(c, &html); err != nil {
@@ -71,7 +71,7 @@ half a minute.`,
 
 // demo shows the two runs: side by side for people, as results for programs.
 func (s streams) demo(format string, runs []*experiment.Done) error {
-	if report.CheckStudyFormat(format) == nil && format != "json" {
+	if report.DocumentFormats.Check(format) == nil && format != "json" {
 		table, err := experiment.DemoTable(runs, version())
 		if err != nil {
 			return err

@@ -95,28 +95,39 @@ func isJudging(f spec.Flag) bool {
 	return f.Path == "slo" || f.Path == "expect" || strings.HasPrefix(f.Path, "judge.") || strings.HasPrefix(f.Path, "mlperf.")
 }
 
-func addFormat(c *cobra.Command, format *string) { addFormatOf(c, format, report.Formats()) }
+// addFormat gives c the flag for the format of its report.
+func addFormat(c *cobra.Command, format *string, all report.Formats) {
+	c.Flags().StringVarP(format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(all.Names(), ", "))
+	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(all.Names(), cobra.ShellCompDirectiveNoFileComp))
+}
 
-func addFormatOf(c *cobra.Command, format *string, all []string) {
-	c.Flags().StringVarP(format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(all, ", "))
-	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp))
+// checkFormat refuses an unknown format, before anything is measured.
+func checkFormat(format string, all report.Formats) error {
+	if err := all.Check(format); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// told is how a report is given: as what on standard output, and where its page goes,
+// if anywhere.
+type told struct{ format, html string }
+
+// addTold gives c the flags for it.
+func addTold(c *cobra.Command, as *told, all report.Formats) {
+	addFormat(c, &as.format, all)
+	c.Flags().StringVar(&as.html, "html", "", "also write one self-contained page with pictures to `PATH`")
+	_ = c.MarkFlagFilename("html", "html")
+}
+
+// check refuses what no report can be given as, before anything is measured.
+func (as *told) check(c *cobra.Command, all report.Formats) error {
+	if err := checkFormat(as.format, all); err != nil {
+		return err
+	}
+	return checkHTML(c, &as.html)
 }
 
 func addQuiet(c *cobra.Command, quiet *bool) {
 	c.Flags().BoolVar(quiet, "quiet", false, "no progress: nothing but warnings and errors beside the report")
-}
-
-func checkFormat(format string) error {
-	if err := report.CheckFormat(format); err != nil {
-		return usageError{err}
-	}
-	return nil
-}
-
-// checkComparisonFormat is checkFormat of what is compared, not judged.
-func checkComparisonFormat(format string) error {
-	if err := report.CheckComparisonFormat(format); err != nil {
-		return usageError{err}
-	}
-	return nil
 }

@@ -18,12 +18,6 @@ import (
 	"fermata/report"
 )
 
-// addHTML gives c the flag for a page beside its report.
-func addHTML(c *cobra.Command, path *string) {
-	c.Flags().StringVar(path, "html", "", "also write one self-contained page with pictures to `PATH`")
-	_ = c.MarkFlagFilename("html", "html")
-}
-
 // checkHTML refuses a path that no page can be written to, before anything is
 // measured. A folder means report.html in it.
 func checkHTML(c *cobra.Command, path *string) error {

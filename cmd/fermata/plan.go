@@ -44,17 +44,15 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage.`,
 	text("capacity", "`SHARE` to which a capacity is to be known, such as 5%")
 	text("sd", "standard deviation of the differences of pilot pairs, a `SHARE`")
 	text("difference", "difference that a comparison is to find, a `SHARE`")
-	f := c.Flags()
 	text("rate", "`REQUESTS` a second, for the time that it takes")
 	text("saturation", "highest rate that the system serves, requests a second, or a capacity result that has it: `RATE|FILE`, for the bursts at the rate")
 	text("tau", "`REQUESTS` in a row that are worth one, instead of a saturation")
 	text("have", "what `N` requests can support")
 	text("runs", "`PAIRS` of runs of a comparison, 10 unless said")
-	f.StringVarP(&format, "output-format", "o", "terminal", "`FORMAT`: "+strings.Join(report.PlanFormats(), ", "))
-	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.PlanFormats(), cobra.ShellCompDirectiveNoFileComp))
+	addFormat(c, &format, report.PlanFormats)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := report.CheckPlanFormat(format); err != nil {
-			return usageError{err}
+		if err := checkFormat(format, report.PlanFormats); err != nil {
+			return err
 		}
 		for name, to := range map[string]*float64{
 			"confidence": &q.Confidence, "margin": &q.Margin, "capacity": &q.Capacity, "sd": &q.SD, "difference": &q.Difference,

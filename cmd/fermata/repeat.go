@@ -10,6 +10,7 @@ import (
 	"fermata/experiment"
 	"fermata/internal/conf"
 	"fermata/metrics"
+	"fermata/report"
 	"fermata/spec"
 )
 
@@ -28,7 +29,7 @@ func (r *repeating) wanted() bool { return r.times > 0 || r.against != "" }
 
 func (r *repeating) check(c *cobra.Command, format string) error {
 	if r.against != "" {
-		if err := checkComparisonFormat(format); err != nil {
+		if err := checkFormat(format, report.ComparisonFormats); err != nil {
 			return err
 		}
 	}
@@ -46,7 +47,7 @@ func (r *repeating) check(c *cobra.Command, format string) error {
 
 // measureAgain makes the run several times, reports all, and compares where there
 // are two systems.
-func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run, args []string, sets []conf.Setting, out, format, html string) error {
+func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run, args []string, sets []conf.Setting, out string, as told) error {
 	job := experiment.Repeat{Systems: []*spec.Run{r}, Times: again.times}
 	if again.against != "" {
 		url := conf.Setting{Path: "target.url", Value: again.against, From: "--against"}
@@ -74,14 +75,14 @@ func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run
 	}
 	switch {
 	case done.Cut == nil && len(done.Runs) > 1:
-		return s.compareRepeats(done.Dir, format, html, results)
+		return s.compareRepeats(done.Dir, as, results)
 	case len(done.Runs) > 1:
 		s.say("not all runs were made; `fermata compare %s` compares those that were", done.Dir)
 	}
-	if err := s.report(format, results); err != nil {
+	if err := s.report(as.format, results); err != nil {
 		return err
 	}
-	if err := s.pageOfRuns(html, all...); err != nil {
+	if err := s.pageOfRuns(as.html, all...); err != nil {
 		return err
 	}
 	if done.Cut != nil {
@@ -92,17 +93,17 @@ func (s streams) measureAgain(ctx context.Context, again *repeating, r *spec.Run
 
 // compareRepeats compares two systems' runs, and gives their own exit code where
 // the comparison has none.
-func (s streams) compareRepeats(dir, format, html string, results []*metrics.Result) error {
+func (s streams) compareRepeats(dir string, as told, results []*metrics.Result) error {
 	sides := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
 	asked := experiment.Comparison{Sides: sides, Version: version()}
 	c, err := asked.Compare()
 	if err != nil {
 		return err
 	}
-	if err := s.pageOfComparison(html, asked, c); err != nil {
+	if err := s.pageOfComparison(as.html, asked, c); err != nil {
 		return err
 	}
-	if err := s.compared(format, c, false); err != nil {
+	if err := s.compared(as.format, c, false); err != nil {
 		return err
 	}
 	return worst(results)

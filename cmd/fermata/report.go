@@ -14,7 +14,7 @@ import (
 )
 
 func newReport(s streams) *cobra.Command {
-	var format, html string
+	var as told
 	var show []int64
 	why := int64(-1)
 	c := &cobra.Command{
@@ -42,25 +42,21 @@ measurement cannot carry the claim.`,
 	}
 	flags := addSpecFlags(c, isReported)
 	c.Flags().Lookup("scenario").Usage = judgedScenario
-	addFormat(c, &format)
-	addHTML(c, &html)
+	addTold(c, &as, report.ResultFormats)
 	c.Flags().Int64SliceVar(&show, "request", nil, "put every arrival of `REQUEST` on the page too, where it holds a sample only")
 	c.Flags().Int64Var(&why, "why", -1, "tell only why `REQUEST` of a simulated run was silent for longest")
 	for _, name := range []string{"request", "why"} {
 		c.Flags().Lookup(name).DefValue = "0" // help shows no zero: what stands for none is nobody's to give
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(format); err != nil {
+		if err := as.check(c, report.ResultFormats); err != nil {
 			return err
 		}
 		if c.Flags().Changed("why") {
-			return s.why(args, why, format)
+			return s.why(args, why, as.format)
 		}
-		if len(show) > 0 && html == "" {
+		if len(show) > 0 && as.html == "" {
 			return usagef("--request is about the page: give --html PATH too")
-		}
-		if err := checkHTML(c, &html); err != nil {
-			return err
 		}
 		sets, err := flags.settings(c, nil)
 		if err != nil {
@@ -76,7 +72,7 @@ measurement cannot carry the claim.`,
 		}
 		metrics.Contrasts(results)
 		var drawn []report.Portrayed
-		if html != "" { // before anything is printed, since there may be no such request
+		if as.html != "" { // before anything is printed, since there may be no such request
 			if drawn, err = experiment.Portray(args, sets, results, show); err != nil {
 				return err
 			}
@@ -84,11 +80,11 @@ measurement cannot carry the claim.`,
 				return err
 			}
 		}
-		if err := s.report(format, results); err != nil {
+		if err := s.report(as.format, results); err != nil {
 			return err
 		}
-		if html != "" {
-			if err := s.writePage(html, drawn, nil); err != nil {
+		if as.html != "" {
+			if err := s.writePage(as.html, drawn, nil); err != nil {
 				return err
 			}
 		}

@@ -18,7 +18,8 @@ import (
 )
 
 func newRun(s streams) *cobra.Command {
-	var out, format, html string
+	var out string
+	var as told
 	var printSpec bool
 	var set []string
 	var again repeating
@@ -64,15 +65,11 @@ limits, or failures stopped the run); 130 interrupted. Where several hold: 130,
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the recording (default runs/TIME-NAME)")
 	c.Flags().IntVar(&again.times, "repeat", 0, "make the run `N` times, each with the seed after that of the one before (with --against 10 unless said)")
 	c.Flags().StringVar(&again.against, "against", "", "the same with the server at `URL` in turns, and a comparison")
-	addFormat(c, &format)
-	addHTML(c, &html)
+	addTold(c, &as, report.ResultFormats)
 	addQuiet(c, &s.quiet)
 	addProgress(c, &s.progress)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(format); err != nil {
-			return err
-		}
-		if err := checkHTML(c, &html); err != nil {
+		if err := as.check(c, report.ResultFormats); err != nil {
 			return err
 		}
 		if err := checkProgress(s.progress); err != nil {
@@ -82,27 +79,27 @@ limits, or failures stopped the run); 130 interrupted. Where several hold: 130,
 		if err != nil {
 			return err
 		}
-		if err := again.check(c, format); err != nil {
+		if err := again.check(c, as.format); err != nil {
 			return err
 		}
 		if scenarios := scenariosOf(sets); len(scenarios) > 1 {
 			if printSpec || again.wanted() {
 				return usagef("--print-spec, --repeat and --against are about one scenario, not about %d", len(scenarios))
 			}
-			return s.measureScenarios(c.Context(), args, sets, scenarios, out, format, html)
+			return s.measureScenarios(c.Context(), args, sets, scenarios, out, as)
 		}
 		r, err := readSpec(args, sets, printSpec)
 		if err != nil {
 			return err
 		}
 		if again.wanted() && !printSpec {
-			return s.measureAgain(c.Context(), &again, r, args, sets, out, format, html)
+			return s.measureAgain(c.Context(), &again, r, args, sets, out, as)
 		}
 		if printSpec {
 			_, err := s.out.Write(r.YAML())
 			return err
 		}
-		return s.measure(c.Context(), r, out, format, html)
+		return s.measure(c.Context(), r, out, as)
 	}
 	return c
 }
@@ -136,16 +133,16 @@ func readSpec(args []string, sets []conf.Setting, printing bool) (*spec.Run, err
 }
 
 // measure runs, reports and gives the run its exit code.
-func (s streams) measure(ctx context.Context, r *spec.Run, out, format, html string) error {
+func (s streams) measure(ctx context.Context, r *spec.Run, out string, as told) error {
 	done, err := s.offer(ctx, r, out)
 	if err != nil {
 		return err
 	}
-	if err := s.report(format, []*metrics.Result{done.Result}); err != nil {
+	if err := s.report(as.format, []*metrics.Result{done.Result}); err != nil {
 		return err
 	}
 	s.recordedIn("", done.Dir, out)
-	if err := s.pageOfRuns(html, done); err != nil {
+	if err := s.pageOfRuns(as.html, done); err != nil {
 		return err
 	}
 	return verdict(done)

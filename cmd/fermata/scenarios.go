@@ -27,7 +27,7 @@ func scenariosOf(sets []conf.Setting) []string {
 
 // measureScenarios runs one scenario after the other with the same prompts, each
 // into a folder of its own, and reports them side by side.
-func (s streams) measureScenarios(ctx context.Context, args []string, sets []conf.Setting, scenarios []string, out, format, html string) error {
+func (s streams) measureScenarios(ctx context.Context, args []string, sets []conf.Setting, scenarios []string, out string, as told) error {
 	runs := make([]*spec.Run, len(scenarios))
 	for i, scenario := range scenarios {
 		r, err := readSpec(args, inScenario(sets, strings.TrimSpace(scenario)), false)
@@ -57,10 +57,10 @@ func (s streams) measureScenarios(ctx context.Context, args []string, sets []con
 			break
 		}
 	}
-	if err := s.report(format, results); err != nil {
+	if err := s.report(as.format, results); err != nil {
 		return err
 	}
-	if err := s.pageOfRuns(html, all...); err != nil {
+	if err := s.pageOfRuns(as.html, all...); err != nil {
 		return err
 	}
 	if last := all[len(all)-1]; last.End.Interrupted != "" {

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -40,11 +39,10 @@ figures cannot be quoted; 130 interrupted.`,
 	}
 	c.Flags().BoolVar(&quick, "quick", false, "fewer and shorter loads")
 	c.Flags().StringVar(&transport, "transport", "", "`NAME`: fast or compatible; by default what a run would choose")
-	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.SelftestFormats(), ", "))
-	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.SelftestFormats(), cobra.ShellCompDirectiveNoFileComp))
+	addFormat(c, &format, report.DocumentFormats)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := report.CheckSelftestFormat(format); err != nil {
-			return usageError{err}
+		if err := checkFormat(format, report.DocumentFormats); err != nil {
+			return err
 		}
 		if !slices.Contains([]string{"", wire.FastName, wire.CompatibleName}, transport) {
 			return usagef("--transport is fast or compatible, not %q", transport)

@@ -19,7 +19,8 @@ import (
 )
 
 func newSim(s streams) *cobra.Command {
-	var out, format, html string
+	var out string
+	var as told
 	var set, grid, show []string
 	var seeds, parallel int
 	var printSpec bool
@@ -54,17 +55,13 @@ Exit codes as of run.`,
 	c.Flags().StringArrayVar(&show, "metric", nil, "`METRIC` of the table, such as ttft.p99, gap_longest.max or scheduling_delay.over25s (default a choice)")
 	c.Flags().IntVar(&parallel, "parallel", 0, "runs at once: `N` (default as many as there are cores)")
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the recording (default runs/TIME-NAME)")
-	addFormat(c, &format)
-	addHTML(c, &html)
+	addTold(c, &as, report.ResultFormats)
 	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(format); err != nil {
+		if err := as.check(c, report.ResultFormats); err != nil {
 			return err
 		}
 		if err := atLeastOne(c, "seeds", "parallel"); err != nil {
-			return err
-		}
-		if err := checkHTML(c, &html); err != nil {
 			return err
 		}
 		sets, err := flags.settings(c, set)
@@ -80,14 +77,14 @@ Exit codes as of run.`,
 			return err
 		}
 		if many {
-			if html != "" {
+			if as.html != "" {
 				return usagef("--html is for one run; of --seeds and --grid nothing is kept but the table")
 			}
 			if out != "" {
 				return usagef("--out is for one run; of --seeds and --grid nothing is kept but the table, which -o json prints")
 			}
 			g := experiment.Grid{File: args[0], Data: data, Sets: sets, Seeds: seeds, Axes: grid, Statistics: show, Parallel: parallel}
-			return s.simulateGrid(c.Context(), g, format)
+			return s.simulateGrid(c.Context(), g, as.format)
 		}
 		if len(show) > 0 {
 			return usagef("--metric is for the table of --seeds and --grid")
@@ -104,7 +101,7 @@ Exit codes as of run.`,
 			_, err = s.out.Write(text)
 			return err
 		}
-		return s.simulate(c.Context(), one, out, format, html)
+		return s.simulate(c.Context(), one, out, as)
 	}
 	return c
 }
@@ -141,7 +138,7 @@ func readSim(file string) ([]byte, error) {
 }
 
 // simulate plays one spec and reports it.
-func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html string) error {
+func (s streams) simulate(ctx context.Context, one *spec.Sim, out string, as told) error {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // there is nothing to wait for
 	defer release()
 	bar := newCounter(s, "requests")
@@ -152,11 +149,11 @@ func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html 
 	if err != nil {
 		return err
 	}
-	if err := s.report(format, []*metrics.Result{done.Result}); err != nil {
+	if err := s.report(as.format, []*metrics.Result{done.Result}); err != nil {
 		return err
 	}
 	s.recordedIn("", done.Dir, out)
-	if err := s.pageOfRuns(html, done); err != nil {
+	if err := s.pageOfRuns(as.html, done); err != nil {
 		return err
 	}
 	return judged(done.Result)
@@ -164,8 +161,8 @@ func (s streams) simulate(ctx context.Context, one *spec.Sim, out, format, html 
 
 // simulateGrid plays many runs and prints their table.
 func (s streams) simulateGrid(ctx context.Context, g experiment.Grid, format string) error {
-	if err := report.CheckStudyFormat(format); err != nil {
-		return usageError{err}
+	if err := checkFormat(format, report.DocumentFormats); err != nil {
+		return err
 	}
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()

@@ -17,7 +17,8 @@ import (
 )
 
 func newStudy(s streams) *cobra.Command {
-	var format, out, html string
+	var out string
+	var as told
 	var every, last time.Duration
 	var parallel int
 	c := &cobra.Command{
@@ -45,28 +46,23 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold;
   fermata study examples/hosted.yaml --out study`,
 		Args: takes(1, -1, "one study or more"),
 	}
-	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of the report: terminal, json or markdown")
-	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.StudyFormats(), cobra.ShellCompDirectiveNoFileComp))
-	addHTML(c, &html)
+	addTold(c, &as, report.DocumentFormats)
 	c.Flags().IntVar(&parallel, "parallel", 0, "runs at once: `N` (default as many as there are cores)")
 	c.Flags().StringVar(&out, "out", "", "of endpoints: `DIR` for the rounds (default runs/TIME-study)")
 	c.Flags().DurationVar(&every, "every", 0, "of endpoints: `TIME` from one round to the next, instead of the study's")
 	c.Flags().DurationVar(&last, "for", 0, "of endpoints: `TIME` that it lasts, instead of the study's")
 	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := report.CheckStudyFormat(format); err != nil {
-			return usageError{err}
+		if err := as.check(c, report.DocumentFormats); err != nil {
+			return err
 		}
 		if err := atLeastOne(c, "parallel"); err != nil {
 			return err
 		}
-		if format == "json" && len(args) > 1 {
+		if as.format == "json" && len(args) > 1 {
 			return usagef("-o json is for one study at a time")
 		}
-		if err := checkHTML(c, &html); err != nil {
-			return err
-		}
-		if html != "" && len(args) > 1 {
+		if as.html != "" && len(args) > 1 {
 			return usagef("--html is for one study at a time")
 		}
 		studies := make([]*spec.Study, len(args))
@@ -86,7 +82,7 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold;
 			}
 		}
 		if len(studies[0].Endpoints) > 0 {
-			return s.askHourly(c, told{format, html}, out, studies[0])
+			return s.askHourly(c, as, out, studies[0])
 		}
 		ctx, release := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
@@ -101,7 +97,7 @@ Exit codes: 0 fine; 1 the tool failed; 2 wrong usage; 3 a claim does not hold;
 			if i > 0 {
 				fmt.Fprintln(s.out)
 			}
-			if err := s.tellStudy(told{format, html}, done); err != nil {
+			if err := s.tellStudy(as, done); err != nil {
 				return err
 			}
 			hold = hold && done.AllHold()

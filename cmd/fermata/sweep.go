@@ -17,7 +17,8 @@ import (
 )
 
 func newSweep(s streams) *cobra.Command {
-	var out, format, html string
+	var out string
+	var as told
 	var set, rates, users []string
 	var gpus int
 	var offline, common bool
@@ -55,14 +56,10 @@ measured kept.`,
 	c.Flags().IntVar(&gpus, "gpus", 0, "GPUs of the system: `N` (default as prices or a simulator's spec say, else 1)")
 	c.Flags().StringArrayVar(&set, "set", nil, "`KEY=VALUE` of the spec, such as schedule.warmup=0")
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the runs (default runs/TIME-NAME); one that was begun goes on")
-	addStudyFormat(c, &format)
-	addHTML(c, &html)
+	addTold(c, &as, report.DocumentFormats)
 	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := report.CheckStudyFormat(format); err != nil {
-			return usageError{err}
-		}
-		if err := checkHTML(c, &html); err != nil {
+		if err := as.check(c, report.DocumentFormats); err != nil {
 			return err
 		}
 		if (len(rates) > 0) == (len(users) > 0) {
@@ -80,7 +77,7 @@ measured kept.`,
 			return err
 		}
 		w := experiment.Sweep{Subject: subject, Rates: trimmed(rates), Users: trimmed(users), Offline: offline, Common: common, GPUs: gpus}
-		return s.sweep(c.Context(), &w, out, told{format, html})
+		return s.sweep(c.Context(), &w, out, as)
 	}
 	return c
 }
@@ -95,16 +92,6 @@ func trimmed(all []string) []string {
 		all[i] = strings.TrimSpace(all[i])
 	}
 	return all
-}
-
-// told is how a document is reported: as what on standard output, and where its page
-// goes, if anywhere.
-type told struct{ format, html string }
-
-// addStudyFormat is addFormat for documents about many runs.
-func addStudyFormat(c *cobra.Command, format *string) {
-	c.Flags().StringVarP(format, "output-format", "o", "terminal", "`FORMAT` of the report: "+strings.Join(report.StudyFormats(), ", "))
-	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(report.StudyFormats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // readSubject is a URL or a spec, with settings over it.

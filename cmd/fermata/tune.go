@@ -14,7 +14,8 @@ import (
 )
 
 func newTune(s streams) *cobra.Command {
-	var out, format, html string
+	var out string
+	var as told
 	var budget int
 	c := &cobra.Command{
 		Use:   "tune SPEC",
@@ -39,14 +40,10 @@ could be measured; 130 interrupted, with what was measured kept.`,
 	}
 	c.Flags().IntVar(&budget, "budget", 0, "measured `REQUESTS` of each system (default as the file says)")
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the runs (default runs/TIME-tune); one that was begun goes on")
-	addStudyFormat(c, &format)
-	addHTML(c, &html)
+	addTold(c, &as, report.DocumentFormats)
 	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := report.CheckStudyFormat(format); err != nil {
-			return usageError{err}
-		}
-		if err := checkHTML(c, &html); err != nil {
+		if err := as.check(c, report.DocumentFormats); err != nil {
 			return err
 		}
 		if err := atLeastOne(c, "budget"); err != nil {
@@ -63,7 +60,7 @@ could be measured; 130 interrupted, with what was measured kept.`,
 		if err != nil {
 			return err
 		}
-		return s.tune(c.Context(), t, out, told{format, html})
+		return s.tune(c.Context(), t, out, as)
 	}
 	return c
 }
