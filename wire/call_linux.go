@@ -151,7 +151,9 @@ func (l *loop) heard(k *link, b *block, raw []byte, kernelNs int64, queued int) 
 	k.at = at
 	lo := l.emptyBefore(k, at)
 	drained := queued == 0
-	l.meter.read(receipt{left: queued > 0}, l.clock.Now()-at, kernel)
+	if !c.aside {
+		l.meter.read(receipt{left: queued > 0}, l.clock.Now()-at, kernel)
+	}
 	k.segs.note(len(raw), drained)
 	if drained {
 		k.lo = max(k.lo, l.began)

@@ -11,8 +11,14 @@ import (
 // run's, and their error is told.
 func TestCanary(t *testing.T) {
 	t.Setenv(userStamps, "user")
+	for name, open := range transports {
+		t.Run(name, func(t *testing.T) { hearCanary(t, open) })
+	}
+}
+
+func hearCanary(t *testing.T, open func(testing.TB, Clock) listening) {
 	calm.Try(t, func(t testing.TB) {
-		h := NewHTTP(NewClock())
+		h := open(t, NewClock())
 		began := time.Now()
 		time.Sleep(300 * time.Millisecond)
 		v := h.Vitals()
@@ -32,6 +38,17 @@ func TestCanary(t *testing.T) {
 			t.Errorf("%d events were told twice", v.Canary.N())
 		}
 	})
+}
+
+// listening is a transport that tells how it fares.
+type listening interface {
+	Transport
+	Monitored
+}
+
+// transports are those of this system.
+var transports = map[string]func(testing.TB, Clock) listening{
+	CompatibleName: func(_ testing.TB, c Clock) listening { return NewHTTP(c) },
 }
 
 // A reader that is held up is what the canary hears.

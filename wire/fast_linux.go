@@ -32,6 +32,7 @@ type Fast struct {
 	stamps stamps
 	meter  meter
 	loops  []*loop
+	canary *canary
 	procs  int // GOMAXPROCS before
 
 	mu     sync.Mutex
@@ -63,6 +64,9 @@ func newFast(clock Clock, loops int) (*Fast, error) {
 	warmThreads(f.procs + 2*loops + 2)
 	for _, l := range f.loops {
 		l.start()
+	}
+	if !f.stamps.receive {
+		f.canary = f.newCanary()
 	}
 	return f, nil
 }
@@ -98,6 +102,7 @@ func (f *Fast) Halt() {
 
 // Close implements Transport.
 func (f *Fast) Close() {
+	f.canary.Close()
 	for _, l := range f.loops {
 		l.close()
 	}
