@@ -15,5 +15,6 @@ func (d chat) Body(q *workload.Request) ([]byte, error) {
 	if d.o.NewMaxField {
 		maxField = "max_completion_tokens"
 	}
-	return d.body(d.fields(q, maxField, ask), q)
+	var room usual
+	return d.body(d.fields(room[:0], q, maxField, ask), q)
 }

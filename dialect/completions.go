@@ -21,5 +21,6 @@ func (d completions) Body(q *workload.Request) ([]byte, error) {
 	if !ok && !given && !own {
 		return nil, errors.New("writing a completions request: it has messages but no prompt; messages need api: chat")
 	}
-	return d.body(d.fields(q, "max_tokens", field{"prompt", text}), q)
+	var room usual
+	return d.body(d.fields(room[:0], q, "max_tokens", field{"prompt", text}), q)
 }

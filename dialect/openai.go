@@ -37,9 +37,11 @@ type field struct {
 // withUsage are stream options; one of them for all bodies.
 var withUsage any = json.RawMessage(`{"include_usage":true}`)
 
-// fields begins a body with what to ask, and what follows for all.
-func (d openAI) fields(q *workload.Request, maxField string, ask field) []field {
-	fs := make([]field, 0, 8)
+// usual is room for the fields of most bodies. A caller has it, so that it is no garbage.
+type usual [8]field
+
+// fields begins a body, in fs, with what to ask, and what follows for all.
+func (d openAI) fields(fs []field, q *workload.Request, maxField string, ask field) []field {
 	if d.o.Model != "" {
 		fs = append(fs, field{"model", d.o.Model})
 	}

@@ -51,8 +51,8 @@ func (o *origin) trace() recording.Trace {
 }
 
 // An answer is one request under way: the sink of its bytes. It turns them into
-// arrivals as they come and is judged once they have ended. Many wait at once, most of
-// them for their head, so that what only a body needs is not there before.
+// arrivals as they come and is judged once they have ended. Many wait at once, so that
+// what only a body needs is not there before its first byte.
 type answer struct {
 	origin
 	trace   *recording.Trace // nil until it has ended
@@ -67,7 +67,8 @@ type answer struct {
 	status    int32       // 0 before the head
 	received  int64       // Unix ns: when the server says that it had the request; 0 if it does not
 	refusal   http.Header // of an answer that may say when to try again
-	reading   *reading    // nil before the head
+	unpack    *unpacker   // of a compressed body; nil for most
+	reading   *reading    // nil before the body
 	words     *words      // nil unless they are kept or heard
 	slowNs    int64
 
@@ -78,11 +79,10 @@ type answer struct {
 type reading struct {
 	decoder dialect.Decoder
 	events  sse.Splitter
-	unpack  *unpacker  // of a compressed body; nil for most
 	began   bool       // the stream had an event
 	open    bool       // the last candidate is not recorded yet
 	body    []byte     // of an answer that is not a stream, or of a stream before its first event
-	read    wire.Stamp // of the latest bytes
+	last    wire.Stamp // of the latest bytes
 
 	came     []candidate
 	comments int64 // of the stream when the last candidate came
@@ -127,7 +127,6 @@ func (a *answer) Sent(at int64, connected recording.Maybe[int64]) error {
 // Head implements wire.Sink.
 func (a *answer) Head(status int, h http.Header, at wire.Stamp) error {
 	a.head, a.status = true, int32(status)
-	a.reading = &reading{decoder: a.dialect.NewDecoder()}
 	a.note(h)
 	kind := strings.ToLower(h.Get("Content-Type"))
 	a.streaming = status == http.StatusOK && !strings.HasPrefix(kind, "application/json") && !strings.HasPrefix(kind, "text/html")
@@ -135,7 +134,7 @@ func (a *answer) Head(status int, h http.Header, at wire.Stamp) error {
 	if err != nil {
 		return err
 	}
-	if a.reading.unpack, err = unpackerFor(h); status == http.StatusOK {
+	if a.unpack, err = unpackerFor(h); status == http.StatusOK {
 		return err // the status of another says enough
 	}
 	return nil
@@ -156,11 +155,11 @@ func (a *answer) note(h http.Header) {
 
 // Data implements wire.Sink.
 func (a *answer) Data(b []byte, at wire.Stamp) error {
-	d := a.reading
-	d.read = at
-	if d.unpack != nil {
+	d := a.read()
+	d.last = at
+	if a.unpack != nil {
 		// Where an event ends among compressed bytes, nobody knows.
-		if err := d.unpack.feed(b, a.take); err != nil {
+		if err := a.unpack.feed(b, a.take); err != nil {
 			return err
 		}
 		return a.keepTail()
@@ -173,6 +172,14 @@ func (a *answer) Data(b []byte, at wire.Stamp) error {
 		d.came[len(d.came)-1].errorNs = at.ErrorNs
 	}
 	return a.keepTail()
+}
+
+// read is the reading of the body, which begins with this at the latest.
+func (a *answer) read() *reading {
+	if a.reading == nil {
+		a.reading = &reading{decoder: a.dialect.NewDecoder()}
+	}
+	return a.reading
 }
 
 // take takes bytes of the body, which came with the latest read.
@@ -201,10 +208,10 @@ func (a *answer) event(ev sse.Event) error {
 	}
 	tok, ok := d.decoder.Event(string(ev.Name), ev.Data)
 	if said := d.decoder.Answer(); said.Done || said.FinishReason != "" {
-		a.ended(said, d.read.At)
+		a.ended(said, d.last.At)
 	}
 	if ok {
-		a.arrive(tok, d.read)
+		a.arrive(tok, d.last)
 	}
 	return nil
 }

@@ -108,11 +108,15 @@ func (r *run) following() (p prepared, ok bool) {
 
 func (r *run) build(at schedule.Arrival) prepared {
 	to := r.to(at.Index)
-	q, ok := to.Prompts.At(at.Index, at.PromptTokens, at.OutputTokens)
-	if !ok {
+	q := &r.draft
+	if r.KeepText {
+		q = new(workload.Request)
+	}
+	var ok bool
+	if *q, ok = to.Prompts.At(at.Index, at.PromptTokens, at.OutputTokens); !ok {
 		return prepared{end: true}
 	}
-	return r.written(&q, at, to)
+	return r.written(q, at, to)
 }
 
 // written is a request with its body and its header.
@@ -130,8 +134,11 @@ func (r *run) written(q *workload.Request, at schedule.Arrival, to *Target) prep
 // header is what goes out with a request. One that belongs to no session is a
 // session of its own.
 func (r *run) header(to *Target, q *workload.Request, at *schedule.Arrival) http.Header {
-	index := strconv.FormatInt(at.Index, 10)
-	h := FillHeader(to.Header, index, cmp.Or(q.Session, at.Session, index), strconv.FormatUint(r.Seed, 10))
+	h := to.Header
+	if hasPlaceholder(h) {
+		index := strconv.FormatInt(at.Index, 10)
+		h = FillHeader(h, index, cmp.Or(q.Session, at.Session, index), strconv.FormatUint(r.Seed, 10))
+	}
 	if !to.PromptLength || q.PromptTokens <= 0 {
 		return h
 	}

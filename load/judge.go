@@ -63,11 +63,11 @@ func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string
 // decompression still has, and an event without its blank line. They came with
 // the latest read. Of a body that broke off, an open event stays out.
 func (a *answer) closeBody(whole bool) {
-	d := a.reading
-	if d.unpack != nil {
-		defer d.unpack.stop()
+	d := a.read()
+	if a.unpack != nil {
+		defer a.unpack.stop()
 		if whole {
-			d.spoilt(d.unpack.close(a.take))
+			d.spoilt(a.unpack.close(a.take))
 		}
 	}
 	if a.streaming && whole {

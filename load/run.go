@@ -99,7 +99,8 @@ type run struct {
 
 	tally     tally
 	purse     purse
-	aheadSize atomic.Int64 // bytes of the bodies that stand ready
+	draft     workload.Request // that is being built ahead, by one goroutine
+	aheadSize atomic.Int64     // bytes of the bodies that stand ready
 	answers   sync.WaitGroup
 	checks    *checking     // nil without a check
 	talks     atomic.Int64  // conversations of the open loop under way

@@ -91,7 +91,7 @@ func TestArrivalsAllocateNothing(t *testing.T) {
 	if err := f.Head(200, http.Header{"Content-Type": {"text/event-stream"}}, wire.Stamp{}); err != nil {
 		t.Fatal(err)
 	}
-	f.reading.came = make([]candidate, 0, 2*events)
+	f.read().came = make([]candidate, 0, 2*events)
 	event := []byte(`data: {"id":"a","choices":[{"index":0,"delta":{"content":"word"}}]}` + "\n\n")
 	got := testing.AllocsPerRun(events, func() {
 		if err := f.Data(event, wire.Stamp{At: 1, Read: 1}); err != nil {

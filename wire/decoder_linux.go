@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -16,7 +18,8 @@ import (
 type decoder struct {
 	loop  *loop
 	slots slots
-	bell  int         // rung by the loop without the runtime, which would queue the decoder behind it
+	bell  int // rung by the loop without the runtime, which would queue the decoder behind it
+	heads heads
 	over  atomic.Bool // the loop logs nothing more
 	done  chan struct{}
 }
@@ -59,7 +62,7 @@ func (d *decoder) take(e *entry, b *block) {
 	case wasSent:
 		err = c.follower.Sent(e.stamp.At, e.connected())
 	case wasRead:
-		err = c.tellRead(e, b)
+		err = c.tellRead(e, b, &d.heads)
 	}
 	if err != nil {
 		c.wrong = err
@@ -72,13 +75,13 @@ func (e *entry) connected() recording.Maybe[int64] {
 	return recording.Maybe[int64]{V: e.stamp.EarlierNs, OK: e.fresh}
 }
 
-func (c *call) tellRead(e *entry, b *block) error {
+func (c *call) tellRead(e *entry, b *block, known *heads) error {
 	if e.head > 0 || e.apart {
 		text := b.bytes[e.at : e.at+e.head]
 		if e.apart {
 			text = c.part
 		}
-		h, err := headers(text)
+		h, err := known.headers(text)
 		if err != nil {
 			c.atHead = true
 			return err
@@ -93,6 +96,24 @@ func (c *call) tellRead(e *entry, b *block) error {
 		return nil
 	}
 	return c.follower.Data(b.bytes[e.from:e.from+e.data], e.stamp)
+}
+
+// A heads knows the last head: answers that come together have the same one as a rule.
+type heads struct {
+	text   []byte
+	fields http.Header
+}
+
+// headers are the fields of a whole head. They are shared, and stay as they are.
+func (k *heads) headers(text []byte) (http.Header, error) {
+	if k.fields != nil && bytes.Equal(k.text, text) {
+		return k.fields, nil
+	}
+	h, err := headers(text)
+	if err == nil {
+		k.text, k.fields = append(k.text[:0], text...), h
+	}
+	return h, err
 }
 
 // tellEnd tells the result. What its follower, or a bad head, found wrong comes
