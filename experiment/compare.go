@@ -46,7 +46,7 @@ func (c Comparison) Compare() (*compare.Comparison, error) {
 	}
 	for i, one := range statistics {
 		if slices.ContainsFunc(statistics[:i], func(s report.Statistic) bool { return s.Metric == one.Metric && s.Stat == one.Stat }) {
-			return nil, fmt.Errorf("--metric %s is asked twice, and each question makes the others harder to answer: give it once", one.Name)
+			return nil, misusef("--metric %s is asked twice, and each question makes the others harder to answer: give it once", one.Name)
 		}
 	}
 	sides, err := sidesOf(c.Sides)

@@ -333,7 +333,7 @@ func writable(dir string) error {
 	probe, err := os.MkdirTemp(above, ".fermata-")
 	if err != nil {
 		if info, bad := os.Stat(above); bad == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is a file", above)
+			return misusef("the run's folder %s cannot be written: %s is a file; give another with --out", dir, above)
 		}
 		return fmt.Errorf("the run's folder %s cannot be written: %w; give another with --out", dir, err)
 	}

@@ -84,8 +84,15 @@ func (s streams) serve(ctx context.Context, f serving) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s is taken: choose another address with --listen, such as 127.0.0.1:0 for any free port", f.listen)
 	}
-	if err != nil {
-		return err
+	var address *net.AddrError
+	var host *net.DNSError
+	switch {
+	case errors.As(err, &address):
+		return usagef("--listen %s: %s; give HOST:PORT, such as 127.0.0.1:8000", f.listen, address.Err)
+	case errors.As(err, &host):
+		return usagef("--listen %s: there is no host %s here; give one of this machine's addresses, such as 127.0.0.1:8000", f.listen, host.Name)
+	case err != nil:
+		return fmt.Errorf("listening at %s: %w; choose another address with --listen", f.listen, err)
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
