@@ -145,11 +145,13 @@ func (a *answer) Head(status int, h http.Header, at wire.Stamp) error {
 func (a *answer) note(h http.Header) {
 	enc := h.Get("Content-Encoding")
 	a.coded = enc != "" && enc != "identity"
-	if wall, err := strconv.ParseInt(h.Get("X-Fermata-Received-Ns"), 10, 64); err == nil {
-		a.received = wall
+	if at := h.Get("X-Fermata-Received-Ns"); at != "" {
+		if wall, err := strconv.ParseInt(at, 10, 64); err == nil {
+			a.received = wall
+		}
 	}
 	if a.status != http.StatusOK || h.Get("Retry-After") != "" || h.Get("Retry-After-Ms") != "" {
-		a.refusal = h
+		a.refusal = h.Clone()
 	}
 }
 

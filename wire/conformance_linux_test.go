@@ -178,7 +178,7 @@ type remembered struct {
 }
 
 func (h *remembered) Head(status int, header http.Header, at Stamp) error {
-	h.header = header
+	h.header = header.Clone()
 	return h.heard.Head(status, header, at)
 }
 

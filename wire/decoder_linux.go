@@ -98,22 +98,28 @@ func (c *call) tellRead(e *entry, b *block, known *heads) error {
 	return c.follower.Data(b.bytes[e.from:e.from+e.data], e.stamp)
 }
 
-// A heads knows the last head: answers that come together have the same one as a rule.
+// A heads reads one head after the other into the same fields. Those that come together
+// are alike as a rule, and are read once.
 type heads struct {
-	text   []byte
+	text   []byte // of the last one; empty if it was wrong
 	fields http.Header
 }
 
-// headers are the fields of a whole head. They are shared, and stay as they are.
+// headers are the fields of a whole head, until the next one is read.
 func (k *heads) headers(text []byte) (http.Header, error) {
-	if k.fields != nil && bytes.Equal(k.text, text) {
+	if len(k.text) > 0 && bytes.Equal(k.text, text) {
 		return k.fields, nil
 	}
-	h, err := headers(text)
-	if err == nil {
-		k.text, k.fields = append(k.text[:0], text...), h
+	if k.fields == nil {
+		k.fields = http.Header{}
 	}
-	return h, err
+	clear(k.fields)
+	k.text = k.text[:0]
+	if err := readFields(k.fields, text); err != nil {
+		return nil, err
+	}
+	k.text = append(k.text, text...)
+	return k.fields, nil
 }
 
 // tellEnd tells the result. What its follower, or a bad head, found wrong comes

@@ -23,7 +23,7 @@ func (p *Page) Sent(int64, recording.Maybe[int64]) error { return nil }
 
 // Head implements Sink.
 func (p *Page) Head(status int, h http.Header, _ Stamp) error {
-	p.Status, p.Header = status, h
+	p.Status, p.Header = status, h.Clone()
 	return nil
 }
 

@@ -158,15 +158,14 @@ func number(b []byte) (n int64, ok bool) {
 // short is the beginning of what an error quotes.
 func short(b []byte) []byte { return b[:min(len(b), 60)] }
 
-// headers are the fields of a whole head, as net/http would give them.
-func headers(b []byte) (http.Header, error) {
+// readFields adds the fields of a whole head to h, as net/http would give them.
+func readFields(h http.Header, b []byte) error {
 	_, fields := cutLine(b)
-	h := http.Header{}
 	last := ""
 	for line, rest := cutLine(fields); len(line) > 0; line, rest = cutLine(rest) {
 		if line[0] == ' ' || line[0] == '\t' {
 			if last == "" {
-				return nil, fmt.Errorf("%w: a header line %q", errHead, short(line))
+				return fmt.Errorf("%w: a header line %q", errHead, short(line))
 			}
 			lines := h[last]
 			lines[len(lines)-1] += " " + string(bytes.TrimSpace(line))
@@ -175,7 +174,7 @@ func headers(b []byte) (http.Header, error) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		for _, c := range name {
 			if c <= ' ' || c >= 0x7f {
-				return nil, fmt.Errorf("%w: a header name %q", errHead, short(name))
+				return fmt.Errorf("%w: a header name %q", errHead, short(name))
 			}
 		}
 		last = textproto.CanonicalMIMEHeaderKey(string(name))
@@ -191,7 +190,7 @@ func headers(b []byte) (http.Header, error) {
 			break
 		}
 	}
-	return h, nil
+	return nil
 }
 
 // appendHead writes a request's head.

@@ -75,8 +75,8 @@ type Stamp struct {
 	Read      int32
 }
 
-// A Sink takes what an exchange brings, in order, on one goroutine. The header may be
-// another answer's too and stays as it is; data is valid only during the call. An error from either stops the exchange.
+// A Sink takes what an exchange brings, in order, on one goroutine. The header and
+// data are valid only during the call. An error from either stops the exchange.
 type Sink interface {
 	Sent(at int64, connected recording.Maybe[int64]) error
 	Head(status int, header http.Header, at Stamp) error
