@@ -10,9 +10,6 @@ const (
 	LowQuantile  = "q10"           // quantile regression, the usable fallback up to a load of 0.6
 )
 
-// Baselines are the names that Baseline knows.
-func Baselines() []string { return []string{LeastSquares, Minimum, Median, LowQuantile} }
-
 // Baseline is the quadratic curve, in ns by tokens, that a simpler estimator makes
 // of the same probes. They are there to be compared with Fit, not to be used on
 // a server under load.
@@ -36,7 +33,7 @@ func Baseline(name string, probes []Probe) (func(tokens float64) float64, error)
 	case LowQuantile:
 		b = quantileCurve(s.p, s.y, &sh, 0.1)
 	default:
-		return nil, fmt.Errorf("there is no estimator %q: it is one of %v", name, Baselines())
+		return nil, fmt.Errorf("there is no estimator %q: it is one of %v", name, []string{LeastSquares, Minimum, Median, LowQuantile})
 	}
 	return func(p float64) float64 { return 1e9 * sh.at(b, p) }, nil
 }

@@ -22,7 +22,6 @@ type Request struct {
 	OutputTokens int32 // most tokens of the answer; 0 leaves it to the server
 
 	Params map[string]any // further body fields, sent as given
-	Tags   map[string]string
 }
 
 // Decided says why a field of a request's body is nobody's to set beside the run's
