@@ -30,14 +30,15 @@ type stock struct {
 	low     chan struct{} // too few are left, and nobody else is to leave first
 }
 
-// newCrowd returns when each user has a request that stands ready, or those that do
+// newCrowd returns when a query of each user stands ready, or else those that do
 // not will be built while the first wait.
 func newCrowd(r *run, users int) *crowd {
 	c := &crowd{run: r, over: make(chan struct{})}
 	c.think.first = make(chan struct{}, 1)
-	c.stock = stock{ring: make([]prepared, users*r.times.Streams()+stockLeast), drawn: make(chan struct{}, 1), low: make(chan struct{}, 1)}
+	streams := users * r.times.Streams()
+	c.stock = stock{ring: make([]prepared, streams+stockLeast), drawn: make(chan struct{}, 1), low: make(chan struct{}, 1)}
 	stocked := make(chan struct{})
-	c.work.Go(func() { c.fill(users, sync.OnceFunc(func() { close(stocked) })) })
+	c.work.Go(func() { c.fill(streams, sync.OnceFunc(func() { close(stocked) })) })
 	select {
 	case <-stocked:
 	case <-time.After(200 * time.Millisecond):
@@ -45,12 +46,17 @@ func newCrowd(r *run, users int) *crowd {
 	return c
 }
 
-// fill builds requests while there are users, and says when so many stand ready.
-func (c *crowd) fill(users int, stocked func()) {
+// fill builds requests while there are users, and says when so many stand ready, or
+// all that will be asked for.
+func (c *crowd) fill(streams int, stocked func()) {
 	defer c.noMore()
 	defer stocked()
 	r := c.run
+	first := int64(streams)
 	most, known := r.atMost()
+	if known {
+		first = min(first, most)
+	}
 	for i := int64(0); c.wanted(known && i >= most); i++ {
 		p := r.build(schedule.Arrival{Index: i, Session: r.times.SessionOf(i)})
 		if p.end {
@@ -62,7 +68,7 @@ func (c *crowd) fill(users int, stocked func()) {
 		if p.err != nil {
 			return
 		}
-		if i == int64(users)-1 {
+		if i == first-1 {
 			stocked()
 		}
 	}

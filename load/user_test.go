@@ -78,6 +78,34 @@ func TestFailuresDoNotStack(t *testing.T) {
 	}
 }
 
+// Users stop at the answer that is one failure too many, and those who have none under
+// way with them.
+func TestUsersStopWhenTooManyFail(t *testing.T) {
+	for _, users := range []int{1, 7} {
+		j := job(t, "http://127.0.0.1:1", newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: users, Requests: 10_000, Warmup: "0"})
+		j.Options.StopIfFailed = "50%"
+		staged(&j, func(s *stage, f wire.Follower) { s.refuse(f) })
+		end, r := offer(t, j)
+		if n := len(r.traces); n != fewest || !end.ByFailures || end.Live.Failed != fewest {
+			t.Errorf("%d users: %d requests, %+v", users, n, end)
+		}
+	}
+}
+
+// A run of fewer requests than it has users begins as soon as they stand ready.
+func TestFewerRequestsThanUsers(t *testing.T) {
+	calm.Try(t, func(t testing.TB) {
+		j := job(t, "http://127.0.0.1:1", newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: 50, Requests: 3, Warmup: "0", Drain: "quiet"})
+		staged(&j, func(s *stage, f wire.Follower) { s.refuse(f) })
+		began := time.Now()
+		started := began
+		j.Started = func(wire.Clock) { started = time.Now() }
+		if _, r := offer(t, j); len(r.traces) != 3 || started.Sub(began) > 100*time.Millisecond {
+			t.Errorf("%d requests; it began after %v", len(r.traces), started.Sub(began))
+		}
+	})
+}
+
 // Users are no goroutines, whether they wait for their answers or think.
 func TestUsersAreNoGoroutines(t *testing.T) {
 	const users, others = 400, 30 // the latter of the run itself
