@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // Rank is ⌈n·p⌉ for p in thousandths: the position, from 1, of a percentile
@@ -200,13 +201,19 @@ func (o *Order) keep(v int64) bool {
 	return true
 }
 
+// counts are cleared counts of whole numbers, which are large and which kept numbers
+// need for a moment only.
+var counts sync.Pool
+
 // spill turns the kept numbers into counts.
 func (o *Order) spill() {
-	size := 2 * intBuckets
 	if o.float {
-		size = floatSize
+		o.count = make([]int64, floatSize)
+	} else if spare, ok := counts.Get().(*[]int64); ok {
+		o.count = *spare
+	} else {
+		o.count = make([]int64, 2*intBuckets)
 	}
-	o.count = make([]int64, size)
 	o.countAll(o.kept)
 	o.kept = nil
 }
@@ -227,9 +234,14 @@ func (o *Order) Seek(ranks ...int64) (again bool) {
 	if o.count == nil {
 		o.spill()
 	}
+	count := o.count
 	o.choose(ranks)
 	if kept != nil {
 		o.AgainAll(kept)
+		if !o.Outline && !o.float {
+			clear(count)
+			counts.Put(&count)
+		}
 		return false
 	}
 	for i := range o.cells {
@@ -296,6 +308,12 @@ func (o *Order) Buckets(ranks ...int64) []Bucket {
 		c := Order{float: o.float, kept: o.kept}
 		c.spill()
 		count = c.count
+		if !o.float {
+			defer func() {
+				clear(count)
+				counts.Put(&count)
+			}()
+		}
 	}
 	var all []Bucket
 	var before int64
