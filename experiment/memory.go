@@ -14,9 +14,11 @@ const headroom = 64 << 20
 // holdMemory keeps a run that keeps much at headroom beside that, until release is
 // called. The collector never takes more than half of the time for it.
 func holdMemory() (release func()) {
-	runtime.GC() // of the reading of the data set
 	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
+	if runtime.ReadMemStats(&m); m.HeapAlloc > headroom/2 {
+		runtime.GC() // of the reading of the data set
+		runtime.ReadMemStats(&m)
+	}
 	if m.HeapAlloc <= headroom/2 {
 		return func() {}
 	}
@@ -30,4 +32,31 @@ func holdMemory() (release func()) {
 func readFrugally() (release func()) {
 	before := debug.SetGCPercent(20)
 	return func() { debug.SetGCPercent(before) }
+}
+
+// collectSeldom makes the collector work half as often until release is called: a
+// recording is finished and judged in bounded memory and in a moment, of which the
+// collector would take a tenth. Who has set GOGC keeps it.
+func collectSeldom() (release func()) {
+	before := debug.SetGCPercent(seldom)
+	if before != usual {
+		debug.SetGCPercent(before)
+	}
+	return func() { debug.SetGCPercent(before) }
+}
+
+// By how many per cent the heap grows until it is looked through: Go's own choice, and
+// ours while the load is over.
+const (
+	usual  = 100
+	seldom = 200
+)
+
+// giveBack gives the system what is no longer used, where that may be much: a small
+// heap is used again, and looking through it costs more than it gives.
+func giveBack() {
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.HeapInuse > headroom/2 {
+		debug.FreeOSMemory()
+	}
 }

@@ -101,7 +101,9 @@ func (o *Options) fill() {
 
 // open makes what is asked and when.
 func open(s *spec.Run) (*workload.Workload, *schedule.Schedule, error) {
-	defer readFrugally()()
+	if s.Workload.Dataset != "" || s.Schedule.File != "" {
+		defer readFrugally()()
+	}
 	prompts, arrivals, err := openBoth(s)
 	if err != nil {
 		return nil, nil, err
@@ -356,6 +358,7 @@ func fileRune(r rune) rune {
 // Judge reads the recording in dir and says what can be claimed from it, as the
 // run was judged when it was made, with settings over that.
 func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, error) {
+	defer collectSeldom()()
 	a, err := reopen(dir, sets)
 	if err != nil {
 		return nil, err

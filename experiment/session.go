@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 
 	"fermata/check"
@@ -200,8 +199,9 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 		job.Sampled = r.figures.sampled
 	}
 	end, err := load.Run(ctx, o.Stop, job)
-	debug.FreeOSMemory() // the load's: to finish the recording and to judge it each want as much again
-	defer debug.FreeOSMemory()
+	giveBack() // the load's: to finish the recording and to judge it each want as much again
+	defer giveBack()
+	defer collectSeldom()()
 	r.figures.stop()
 	if err == nil {
 		err = promptsErr(all)

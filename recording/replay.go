@@ -122,7 +122,7 @@ func (r *replayer) segment(name string, data []byte) error {
 	}
 	good, full, err := replaySegment(data, off, func(at int, payload []byte) error {
 		err := r.visit(payload)
-		if errors.Is(err, errPayload) {
+		if err != nil && errors.Is(err, errPayload) {
 			r.damage(Damage{name, int64(at), int64(frameSize(len(payload))), err.Error()})
 			return nil
 		}
