@@ -28,13 +28,13 @@ func TestParseLoad(t *testing.T) {
 	}
 }
 
-// Processor time between two moments is that of the looks just after them.
+// Processor time is used evenly from look to look.
 func TestUsage(t *testing.T) {
 	u := usage{at: []int64{10, 20, 30}, cpu: []float64{1, 5, 7}}
 	for _, c := range []struct {
 		from, to int64
 		want     float64
-	}{{10, 20, 4}, {5, 25, 6}, {20, 99, 2}, {99, 100, 0}} {
+	}{{10, 20, 4}, {5, 25, 5}, {20, 99, 2}, {99, 100, 0}} {
 		if got := u.between(c.from, c.to); got != c.want {
 			t.Errorf("from %d to %d: %g, not %g", c.from, c.to, got, c.want)
 		}

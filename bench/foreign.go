@@ -241,17 +241,21 @@ func (u *usage) take(pid int) {
 	u.peakKiB = max(u.peakKiB, pages*float64(os.Getpagesize())/1024)
 }
 
-// between is the processor time used from one moment to another.
+// between is the processor time used from one moment to another; from look to look it
+// counts as used evenly, as a look may be late on a busy machine.
 func (u *usage) between(from, to int64) float64 {
 	at := func(t int64) float64 {
 		i, _ := slices.BinarySearch(u.at, t)
-		if i >= len(u.cpu) {
-			i = len(u.cpu) - 1
-		}
-		if i < 0 {
+		switch {
+		case len(u.at) == 0:
 			return 0
+		case i == 0:
+			return u.cpu[0]
+		case i == len(u.at):
+			return u.cpu[i-1]
 		}
-		return u.cpu[i]
+		share := float64(t-u.at[i-1]) / float64(u.at[i]-u.at[i-1])
+		return u.cpu[i-1] + share*(u.cpu[i]-u.cpu[i-1])
 	}
 	return at(to) - at(from)
 }
