@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"fermata/beacon"
@@ -26,6 +27,7 @@ type Trial struct {
 	Rate      float64     // requests a second of a Poisson process, instead of a closed loop; a second of warm-up comes first
 	Plan      beacon.Plan // Wait and Events are filled in where they are 0
 	Transport string      // fast, compatible or empty: as a run would choose
+	Collect   bool        // the client collects its garbage once all streams have asked, before the first event
 	Wide      bool        // the client may use the beacon's cores too: with one core alone nothing spins until a due time
 
 	URL string // of the beacon; the rig's
@@ -100,8 +102,12 @@ func (t *Trial) take(ctx context.Context) (taken Taken, err error) {
 	var clock wire.Clock
 	var marks marker
 	marks.mark(0)
+	var record load.Recorder = rec
+	if t.Collect {
+		record = &collecting{Recorder: rec, left: int64(t.Streams)}
+	}
 	job := load.Job{
-		Schedule: arrivals, Record: rec,
+		Schedule: arrivals, Record: record,
 		Target: load.Target{
 			URL: t.URL, Dialect: d, Prompts: asks{int32(t.Plan.Events)},
 			Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "Accept-Encoding": {"identity"}},
@@ -141,6 +147,21 @@ func (t *Trial) schedule() schedule.Options {
 		o = schedule.Options{Kind: schedule.Poisson, Rate: t.Rate, Requests: int64(t.Requests), Warmup: openWarmup, Drain: "quiet"}
 	}
 	return o
+}
+
+// A collecting recorder has the process collect its garbage a moment after so many
+// requests have left.
+type collecting struct {
+	load.Recorder
+	left int64
+}
+
+// Sent implements load.Recorder. One goroutine calls it, the transport's decoder.
+func (c *collecting) Sent(index int64, try int32, at int64, connected recording.Maybe[int64]) error {
+	if c.left--; c.left == 0 {
+		time.AfterFunc(2*markEvery, debug.FreeOSMemory)
+	}
+	return c.Recorder.Sent(index, try, at, connected)
 }
 
 // asks are the prompts of a trial, all alike.

@@ -34,7 +34,6 @@ type origin struct {
 	due     int64
 	session string
 	phase   recording.Phase
-	target  string
 	try     int32
 	turn    int32
 	turns   recording.Maybe[int32] // planned in its conversation
@@ -45,9 +44,18 @@ type origin struct {
 // trace is that as the beginning of a trace.
 func (o *origin) trace() recording.Trace {
 	return recording.Trace{
-		Index: o.index, Try: o.try, Session: o.session, Turn: o.turn, Turns: o.turns, Phase: o.phase, Target: o.target, Due: o.due,
+		Index: o.index, Try: o.try, Session: o.session, Turn: o.turn, Turns: o.turns, Phase: o.phase, Due: o.due,
 		Prompt: recording.Count{Intended: o.prompt}, Output: recording.Count{Intended: o.output},
 	}
+}
+
+// A desk is what all answers of one target have in common.
+type desk struct {
+	target  string
+	dialect dialect.Dialect
+	record  Recorder
+	tally   *tally
+	slowNs  int64
 }
 
 // An answer is one request under way: the sink of its bytes. It turns them into
@@ -55,10 +63,8 @@ func (o *origin) trace() recording.Trace {
 // what only a body needs is not there before its first byte.
 type answer struct {
 	origin
-	trace   *recording.Trace // nil until it has ended
-	dialect dialect.Dialect
-	record  Recorder
-	tally   *tally
+	*desk
+	trace *recording.Trace // nil until it has ended
 
 	counted   bool // among the requests that were sent, if by an earlier try
 	head      bool
@@ -70,9 +76,15 @@ type answer struct {
 	unpack    *unpacker   // of a compressed body; nil for most
 	reading   *reading    // nil before the body
 	words     *words      // nil unless they are kept or heard
-	slowNs    int64
 
 	watch watched
+}
+
+// beginning is the beginning of its trace.
+func (a *answer) beginning() recording.Trace {
+	t := a.origin.trace()
+	t.Target = a.target
+	return t
 }
 
 // A reading is what turns the bytes of a body into arrivals.

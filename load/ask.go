@@ -172,7 +172,7 @@ func (r *run) conclude(f *flight) {
 func (r *run) enter(p prepared) *flight {
 	f := &flight{run: r, to: p.to, sends: p.header, body: p.body, length: len(p.body), asked: p.asked, worst: p.worst}
 	f.origin = origin{
-		index: p.at.Index, due: p.at.Due, phase: recording.Phase(p.at.Phase), session: p.at.Session, turn: p.turn, target: p.to.Name,
+		index: p.at.Index, due: p.at.Due, phase: recording.Phase(p.at.Phase), session: p.at.Session, turn: p.turn,
 		prompt: known(p.prompt), output: known(p.output),
 	}
 	if p.talk != nil && f.session != "" {
@@ -201,7 +201,7 @@ func known(tokens int32) recording.Maybe[int32] {
 // arm makes a flight ready to take its answer, which the next turn of its
 // conversation may need to hear.
 func (r *run) arm(f *flight, heard bool) {
-	f.dialect, f.record, f.tally, f.slowNs = f.to.Dialect, r.keep, &r.tally, r.times.real(r.SlowNs)
+	f.desk = f.to.desk
 	if keep := r.KeepText || r.Check != nil && f.phase == recording.Measured; keep || heard {
 		f.words = &words{keep: keep, heard: heard}
 	}

@@ -97,7 +97,7 @@ func (r *run) hasRoom() bool {
 func (f *flight) unsent() {
 	f.trace = new(recording.Trace)
 	t := f.trace
-	*t = f.origin.trace()
+	*t = f.beginning()
 	t.Outcome, t.FailedAt, t.Error = recording.NotSent, recording.AtSend, "due, but the run was stopped before it left"
 }
 
@@ -137,7 +137,7 @@ func (f *flight) announce() {
 // begin records what is known before anything comes.
 func (f *flight) begin() {
 	t := beginnings.Get().(*recording.Trace)
-	*t = f.origin.trace()
+	*t = f.beginning()
 	_ = f.record.Begin(t)
 	beginnings.Put(t)
 }

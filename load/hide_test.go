@@ -17,7 +17,9 @@ func TestKeptPromptHidesSecrets(t *testing.T) {
 	var kept kept
 	r := &run{Job: Job{KeepText: true, Record: &kept}, hide: hider([]string{"sk-12345"})}
 	r.keep = keeper{r}
-	f := r.enter(prepared{to: &Target{Dialect: d}, asked: &workload.Request{Prompt: "you said sk-12345, I said no"}})
+	to := &Target{Dialect: d}
+	r.furnish(to)
+	f := r.enter(prepared{to: to, asked: &workload.Request{Prompt: "you said sk-12345, I said no"}})
 	f.unsent()
 	r.recordEnd(f)
 	if want := "you said [secret], I said no"; kept.prompt != want {

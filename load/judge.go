@@ -31,7 +31,7 @@ const maxError = 400
 func (a *answer) judge(r wire.Result, zeroWallNs int64, hide func(string) string) {
 	a.trace = new(recording.Trace)
 	t := a.trace
-	*t = a.origin.trace()
+	*t = a.beginning()
 	t.Sent, t.Connected, t.FirstByte, t.End, t.HTTPStatus = r.Sent, r.Connected, r.FirstByte, recording.Some(r.End), a.status
 	said := &dialect.Answer{}
 	if a.head {

@@ -35,7 +35,7 @@ func (p Probe) Ask(ctx context.Context, q *workload.Request) (recording.Trace, e
 	defer cut(nil)
 	late := time.AfterFunc(p.Timeout, func() { cut(errTimeout) })
 	defer late.Stop()
-	a := &answer{dialect: p.Dialect, record: unrecorded{}, tally: new(tally)}
+	a := &answer{desk: &desk{dialect: p.Dialect, record: unrecorded{}, tally: new(tally)}}
 	a.due, a.prompt = p.Clock.Now(), known(q.PromptTokens)
 	res := p.Transport.Exchange(ctx, &wire.Request{Method: http.MethodPost, URL: p.URL, Header: p.Header, Body: body, Aside: p.Aside}, a)
 	a.judge(res, p.Clock.ZeroWallNs(), hider(p.Secrets))

@@ -21,6 +21,8 @@ type Target struct {
 	// asks for nothing else of it.
 	PromptLength bool
 	Rate         *cost.Rate // what its tokens cost; nil where nobody said
+
+	desk *desk // of a run's
 }
 
 // A Route chooses a target for each request, or each conversation, by its number:
@@ -65,6 +67,11 @@ func (r *Route) inBlock(i int64) int {
 		block[a], block[b] = block[b], block[a]
 	})
 	return block[i%n]
+}
+
+// furnish gives a target of the run its desk.
+func (r *run) furnish(t *Target) {
+	t.desk = &desk{target: t.Name, dialect: t.Dialect, record: r.keep, tally: &r.tally, slowNs: r.times.real(r.SlowNs)}
 }
 
 // to is the target of request i, or of conversation i.

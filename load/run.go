@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,6 +126,11 @@ type run struct {
 func Run(ctx context.Context, stop <-chan struct{}, j Job) (End, error) {
 	r := &run{Job: j, times: timesOf(j.Schedule, j.TimeScale), halt: make(chan struct{}), hush: make(chan struct{}), hide: hider(j.Secrets)}
 	r.keep = keeper{r}
+	r.Targets = slices.Clone(r.Targets)
+	for i := range r.Targets {
+		r.furnish(&r.Targets[i])
+	}
+	r.furnish(&r.Target)
 	if r.Options.MaxInFlight > 0 {
 		r.room = make(chan struct{}, r.Options.MaxInFlight)
 	}

@@ -87,6 +87,7 @@ func TestArrivalsAllocateNothing(t *testing.T) {
 	r := &run{Job: Job{Record: unrecorded{}}}
 	f := &flight{run: r, to: &Target{Dialect: chat(t, dialect.Options{Model: "m"})}}
 	r.keep = keeper{r}
+	r.furnish(f.to)
 	r.arm(f, false)
 	if err := f.Head(200, http.Header{"Content-Type": {"text/event-stream"}}, wire.Stamp{}); err != nil {
 		t.Fatal(err)

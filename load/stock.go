@@ -21,7 +21,7 @@ const (
 // when a thousand answers end together, building a thousand bodies first would leave
 // the server idle. The run's lock next guards it.
 type stock struct {
-	ring    []prepared
+	ring    []*prepared
 	first   int     // in the ring
 	n       int     // that stand ready
 	over    bool    // no more will come
@@ -36,7 +36,7 @@ func newCrowd(r *run, users int) *crowd {
 	c := &crowd{run: r, over: make(chan struct{})}
 	c.think.first = make(chan struct{}, 1)
 	streams := users * r.times.Streams()
-	c.stock = stock{ring: make([]prepared, streams+stockLeast), drawn: make(chan struct{}, 1), low: make(chan struct{}, 1)}
+	c.stock = stock{ring: make([]*prepared, streams+stockLeast), drawn: make(chan struct{}, 1), low: make(chan struct{}, 1)}
 	stocked := make(chan struct{})
 	c.work.Go(func() { c.fill(streams, sync.OnceFunc(func() { close(stocked) })) })
 	select {
@@ -122,7 +122,7 @@ func (c *crowd) put(p prepared) *user {
 	c.run.next.Lock()
 	defer c.run.next.Unlock()
 	s := &c.stock
-	s.ring[(s.first+s.n)%len(s.ring)] = p
+	s.ring[(s.first+s.n)%len(s.ring)] = &p
 	s.n++
 	if len(s.waiting) == 0 || s.n < c.run.times.Streams() && p.err == nil {
 		return nil
@@ -145,9 +145,9 @@ func (c *crowd) noMore() {
 }
 
 // draw is the next request, of those that stand ready.
-func (s *stock) draw() prepared {
+func (s *stock) draw() *prepared {
 	p := s.ring[s.first]
-	s.ring[s.first] = prepared{}
+	s.ring[s.first] = nil
 	s.first = (s.first + 1) % len(s.ring)
 	s.n--
 	signal(s.drawn)

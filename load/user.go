@@ -119,11 +119,11 @@ func (u *user) take() (ready bool, err error) {
 		p := s.draw()
 		r.aheadSize.Add(-int64(len(p.body)))
 		p.at = at
-		if p.err != nil || !r.afford(&p) {
+		if p.err != nil || !r.afford(p) {
 			u.last = true
 			return true, p.err
 		}
-		u.query = append(u.query, r.enter(p))
+		u.query = append(u.query, r.enter(*p))
 	}
 	return true, nil
 }

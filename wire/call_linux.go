@@ -201,7 +201,7 @@ func (l *loop) takeHead(c *call, raw []byte, e *entry) (n int, err error) {
 			return 0, err
 		}
 		if !c.frame.interim() {
-			c.state, c.left = bodied, c.frame.length
+			c.state = bodied
 			n = len(raw) - (len(buf) - end)
 			if len(c.part) > 0 {
 				c.part, e.apart = buf[:end], true
@@ -211,7 +211,7 @@ func (l *loop) takeHead(c *call, raw []byte, e *entry) (n int, err error) {
 			}
 			return n, nil
 		}
-		if c.heads += end; c.heads > mostHead {
+		if c.heads += int32(end); c.heads > mostHead {
 			return 0, errTooManyHeads
 		}
 		buf = buf[end:]
@@ -286,19 +286,19 @@ func (c *call) unframe(b []byte) (data []byte, over, clean, keep bool, err error
 		var rest []byte
 		data, rest, err = c.chunks.decode(b)
 		return data, c.chunks.over(), c.chunks.clean(), len(rest) == 0, err
-	case c.left < 0:
+	case c.frame.left < 0:
 		return b, false, true, false, nil
 	}
-	n := min(c.left, int64(len(b)))
-	c.left -= n
+	n := min(c.frame.left, int64(len(b)))
+	c.frame.left -= n
 	alone := n == int64(len(b))
-	return b[:n], c.left == 0, alone, alone, nil
+	return b[:n], c.frame.left == 0, alone, alone, nil
 }
 
 // closed takes the end of the connection.
 func (l *loop) closed(c *call) {
 	switch {
-	case c.state == bodied && c.left < 0 && !c.frame.chunked:
+	case c.state == bodied && c.frame.left < 0 && !c.frame.chunked:
 		c.result.End = c.stamp.At
 		l.release(c, false)
 		l.finish(c)
@@ -367,13 +367,13 @@ type dues []*call
 
 func (d dues) swap(i, k int) {
 	d[i], d[k] = d[k], d[i]
-	d[i].place, d[k].place = i, k
+	d[i].place, d[k].place = int32(i), int32(k)
 }
 
 func (d *dues) push(c *call) {
-	c.place = len(*d)
+	c.place = int32(len(*d))
 	*d = append(*d, c)
-	d.up(c.place)
+	d.up(len(*d) - 1)
 }
 
 func (d dues) up(i int) {
@@ -410,7 +410,7 @@ func (d *dues) pop() *call {
 }
 
 func (d *dues) remove(c *call) {
-	i, last := c.place, len(*d)-1
+	i, last := int(c.place), len(*d)-1
 	d.swap(i, last)
 	(*d)[last] = nil
 	*d = (*d)[:last]

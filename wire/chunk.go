@@ -15,9 +15,9 @@ const (
 // pieces of any size. Its zero value stands before the first chunk.
 type chunked struct {
 	left  uint64 // of the chunk: its size while the line is read, then what is still to come
+	seen  int32  // bytes of the line with the size so far; of all trailers
+	digit int8   // digits of the size so far
 	step  chunkStep
-	seen  int  // bytes of the line with the size so far; of all trailers
-	digit int  // digits of the size so far
 	line  bool // the trailer line has begun
 }
 

@@ -88,7 +88,7 @@ func (c *call) tellRead(e *entry, b *block, known *heads) error {
 		}
 		at := e.stamp
 		at.ErrorNs = at.EarlierNs
-		if err := c.follower.Head(c.frame.status, h, at); err != nil {
+		if err := c.follower.Head(int(c.frame.status), h, at); err != nil {
 			return err
 		}
 	}

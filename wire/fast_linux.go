@@ -264,43 +264,42 @@ func (w *waiter) Due() error   { return nil }
 func (w *waiter) End(r Result) { w.done <- r }
 
 // A call is one request under way. Its loop has it until the log says that it has
-// ended; then the decoder has.
+// ended; then the decoder has. Many wait at once, so that small fields stand together.
 type call struct {
 	loop     *loop
 	follower Follower
 	to       *peer
 	head     []byte // both nil once they cannot be wanted again
 	body     []byte
-	length   int   // of both
 	due      int64 // at once if past
 	made     int64
-	aside    bool
 	unfit    error // why it cannot even be written down
+	length   int   // of head and body
+	aside    bool
 	cut      atomic.Bool
 
 	// The loop's.
 	state  callState
+	told   bool // when it was sent is known …
+	said   bool // … and logged
+	again  bool // sent anew, since a kept connection was dead
+	atHead bool // the decoder's: wrong is of the head
 	slot   uint32
-	place  int // in the heap of due times
+	place  int32 // in the heap of due times
+	heads  int32 // bytes of interim ones
+	reads  int32
+	frame  head
+	chunks chunked
 	link   *link
 	wrote  int   // bytes of head and body
 	last   int64 // before the last write
-	told   bool  // when it was sent is known …
-	said   bool  // … and logged
 	deaf   error // the server stopped listening
-	again  bool  // sent anew, since a kept connection was dead
 	part   []byte
-	frame  head
-	chunks chunked
-	left   int64 // of a body of known length
-	reads  int32
 	stamp  Stamp // of the last read
-	heads  int   // bytes of interim ones
 	result Result
 
 	// The decoder's.
-	wrong  error // what its follower said, or a head that none could read
-	atHead bool  // the latter
+	wrong error // what its follower said, or a head that none could read
 }
 
 type callState uint8

@@ -82,7 +82,7 @@ func FuzzHead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if h.status < 0 || h.status > 999 || h.length < -1 || h.chunked && h.length != -1 || h.length < 0 && !h.chunked && h.keep {
+		if h.status < 0 || h.status > 999 || h.left < -1 || h.chunked && h.left != -1 || h.left < 0 && !h.chunked && h.keep {
 			t.Fatalf("%q: %+v", raw, h)
 		}
 		fields := http.Header{}

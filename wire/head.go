@@ -14,10 +14,10 @@ const mostHead = 1 << 20
 
 // A head is what a response's head says of how its body is to be read.
 type head struct {
-	status  int
-	length  int64 // of the body; -1: until its chunks or the connection end
+	status  int16
 	chunked bool
-	keep    bool // the connection may be used again after the body
+	keep    bool  // the connection may be used again after the body
+	left    int64 // of the body, to come; -1: until its chunks or the connection end
 }
 
 // interim says that another head follows.
@@ -47,7 +47,7 @@ var errHead = errors.New("malformed HTTP response")
 // parseHead reads a whole head (RFC 9112, sections 4 and 6.3). It allocates
 // nothing for one that is right.
 func parseHead(b []byte) (head, error) {
-	h := head{length: -1}
+	h := head{left: -1}
 	line, rest := cutLine(b)
 	minor, err := h.statusLine(line)
 	if err != nil {
@@ -72,10 +72,10 @@ func parseHead(b []byte) (head, error) {
 			h.chunked = true
 		case equalFold(name, "content-length"):
 			n, ok := number(value)
-			if !ok || lengths > 0 && n != h.length {
+			if !ok || lengths > 0 && n != h.left {
 				return h, fmt.Errorf("%w: bad Content-Length %q", errHead, short(value))
 			}
-			h.length = n
+			h.left = n
 			lengths++
 		case equalFold(name, "connection"):
 			h.keep = keeps(value, h.keep)
@@ -83,10 +83,10 @@ func parseHead(b []byte) (head, error) {
 	}
 	switch {
 	case h.status/100 == 1 || h.status == http.StatusNoContent || h.status == http.StatusNotModified:
-		h.length, h.chunked = 0, false
+		h.left, h.chunked = 0, false
 	case h.chunked:
-		h.length = -1
-	case h.length < 0:
+		h.left = -1
+	case h.left < 0:
 		h.keep = false
 	}
 	return h, nil
@@ -107,7 +107,7 @@ func (h *head) statusLine(line []byte) (minor int, err error) {
 	if len(code) != 3 || !ok {
 		return 0, fmt.Errorf("%w: a status %q", errHead, short(code))
 	}
-	h.status = int(n)
+	h.status = int16(n)
 	return int(line[7] - '0'), nil
 }
 

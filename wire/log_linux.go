@@ -8,6 +8,7 @@ import (
 const (
 	blockBytes   = 256 << 10 // a block, small enough to stay in a core's cache as it goes round
 	blockEntries = 1 << 10
+	blocksKept   = 16       // free ones; more are only needed where a thousand streams begin or end together
 	readLeast    = 16 << 10 // room that a read is given at least, so that it leaves nothing behind
 	readMost     = 64 << 10
 )
@@ -57,6 +58,7 @@ type spool struct {
 
 	mu   sync.Mutex
 	free *block
+	idle int // free ones
 }
 
 func newSpool() *spool {
@@ -73,7 +75,7 @@ func (s *spool) room(bytes int) *block {
 	s.mu.Lock()
 	next := s.free
 	if next != nil {
-		s.free = next.next.Load()
+		s.free, s.idle = next.next.Load(), s.idle-1
 		next.next.Store(nil)
 	}
 	s.mu.Unlock()
@@ -113,8 +115,10 @@ func (s *spool) each(f func(*entry, *block)) {
 		b.used, b.n = 0, 0
 		b.told.Store(0)
 		s.mu.Lock()
-		b.next.Store(s.free) // the last one used is the one still in the cache
-		s.free = b
+		if s.idle < blocksKept {
+			b.next.Store(s.free) // the last one used is the one still in the cache
+			s.free, s.idle = b, s.idle+1
+		}
 		s.mu.Unlock()
 	}
 }

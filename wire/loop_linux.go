@@ -16,6 +16,7 @@ const (
 	sweepMost   = 1_000_000  // … and at most
 	measured    = 16_000_000 // ns over which the gap between reads is averaged
 	decodeMost  = 10_000_000 // ns that the decoder may be behind before it is woken
+	notesKept   = 1024
 	sendsAtOnce = 32
 	readsAtOnce = 8
 )
@@ -215,6 +216,9 @@ func (l *loop) takeNotes() {
 			}
 		}
 		l.taken[i] = note{}
+	}
+	if cap(l.taken) > notesKept {
+		l.taken = nil // ten thousand that began together
 	}
 	if l.halted > 0 {
 		l.withdraw()
