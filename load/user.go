@@ -118,6 +118,7 @@ func (u *user) take() (ready bool, err error) {
 		}
 		p := s.draw()
 		r.aheadSize.Add(-int64(len(p.body)))
+		at.Session = p.at.Session // a row of a data set has one of its own
 		p.at = at
 		if p.err != nil || !r.afford(p) {
 			u.last = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -90,6 +91,41 @@ func TestUsersStopWhenTooManyFail(t *testing.T) {
 			t.Errorf("%d users: %d requests, %+v", users, n, end)
 		}
 	}
+}
+
+// Each request has the session of its row, or of its query.
+func TestRowsHaveTheirSessions(t *testing.T) {
+	for _, streams := range []int{1, 2} {
+		j := job(t, "http://127.0.0.1:1", newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: 3, Streams: streams, Requests: 40, Warmup: "0", Drain: "quiet"})
+		j.Prompts = rowsWithSessions{j.Prompts}
+		staged(&j, func(s *stage, f wire.Follower) { s.refuse(f) })
+		_, r := offer(t, j)
+		if len(r.traces) != 40 {
+			t.Errorf("%d requests", len(r.traces))
+		}
+		for _, tr := range r.traces {
+			want := strconv.FormatInt(tr.Index/int64(streams), 10)
+			if tr.Index%4 == 0 {
+				want = "row " + strconv.FormatInt(tr.Index, 10)
+			} else if streams == 1 {
+				want = ""
+			}
+			if tr.Session != want {
+				t.Errorf("%d streams: request %d has the session %q, not %q", streams, tr.Index, tr.Session, want)
+			}
+		}
+	}
+}
+
+// Of rowsWithSessions every fourth has one.
+type rowsWithSessions struct{ Prompts }
+
+func (p rowsWithSessions) At(index int64, promptTokens, outputTokens int32) (q workload.Request, ok bool) {
+	q, ok = p.Prompts.At(index, promptTokens, outputTokens)
+	if index%4 == 0 {
+		q.Session = "row " + strconv.FormatInt(index, 10)
+	}
+	return q, ok
 }
 
 // A run of fewer requests than it has users begins as soon as they stand ready.
