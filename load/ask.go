@@ -153,7 +153,7 @@ func (r *run) header(to *Target, q *workload.Request, at *schedule.Arrival) http
 // begin starts a request of the open loop, which is due or soon will be.
 func (r *run) begin(p prepared) {
 	r.answers.Add(1)
-	r.send(r.enter(p), r.conclude)
+	r.send(r.enter(p), callerFunc(r.conclude))
 }
 
 // conclude closes a request of the open loop, unless it is tried again: only then
@@ -170,7 +170,7 @@ func (r *run) conclude(f *flight) {
 // enter makes the request due, at its due time or, where the transport paces, so
 // much before it that it leaves in time.
 func (r *run) enter(p prepared) *flight {
-	f := &flight{run: r, to: p.to, sends: p.header, body: p.body, length: len(p.body), asked: p.asked, worst: p.worst}
+	f := &flight{run: r, to: p.to, errand: &errand{p.header, p.body, p.asked}, worst: p.worst}
 	f.origin = origin{
 		index: p.at.Index, due: p.at.Due, phase: recording.Phase(p.at.Phase), session: p.at.Session, turn: p.turn,
 		prompt: known(p.prompt), output: known(p.output),
@@ -264,7 +264,7 @@ func (r *run) recordEnd(f *flight) {
 	_ = r.keep.End(t)
 	if r.KeepText {
 		// A prompt hides secrets too: a later turn repeats what the server said.
-		_ = r.keep.Text(t.Index, t.Try, r.hide(promptText(f.asked)), r.hide(f.words.text.String()), r.hide(f.words.reasoning.String()))
+		_ = r.keep.Text(t.Index, t.Try, r.hide(promptText(f.errand.asked)), r.hide(f.words.text.String()), r.hide(f.words.reasoning.String()))
 	}
 }
 

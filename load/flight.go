@@ -18,20 +18,31 @@ type flight struct {
 	answer
 	run     *run
 	to      *Target
-	sends   http.Header
-	body    []byte            // as long as it may have to go out again
-	length  int               // of that
-	asked   *workload.Request // kept where texts are
-	started int64             // time-outs count from here
-	early   bool              // handed over before it was due, and not due yet
-	call    wire.Call         // of the transport's; guarded by run.mu, as are the next two
-	landed  bool              // it has ended
-	before  *flight           // among those under way …
+	errand  *errand   // nil once nobody wants it any more
+	started int64     // time-outs count from here
+	early   bool      // handed over before it was due, and not due yet
+	call    wire.Call // of the transport's; guarded by run.mu, as are the next two
+	landed  bool      // it has ended
+	before  *flight   // among those under way …
 	after   *flight
-	worst   cost.Amount   // that it may cost, set aside
-	paid    bool          // that was settled
-	told    bool          // the witness, of its first token or that there is none; the watch's
-	over    func(*flight) // told when it has ended
+	worst   cost.Amount // that it may cost, set aside
+	paid    bool        // that was settled
+	told    bool        // the witness, of its first token or that there is none; the watch's
+	caller  caller
+}
+
+// A caller is told when its request has ended.
+type caller interface{ ended(f *flight) }
+
+type callerFunc func(f *flight)
+
+func (c callerFunc) ended(f *flight) { c(f) }
+
+// An errand is what goes out.
+type errand struct {
+	header http.Header
+	body   []byte
+	asked  *workload.Request // kept where texts are
 }
 
 // flights are those under way. Its zero value has none.
@@ -61,20 +72,20 @@ func (s *flights) remove(f *flight) {
 	s.n--
 }
 
-// send has a request leave, once there is a place in flight, and tells over when it
+// send has a request leave, once there is a place in flight, and tells c when it
 // has ended. It does not wait.
-func (r *run) send(f *flight, over func(*flight)) {
+func (r *run) send(f *flight, c caller) {
 	if r.hasRoom() {
-		r.launch(f, over)
+		r.launch(f, c)
 		return
 	}
 	r.answers.Go(func() {
 		if r.admit() {
-			r.launch(f, over)
+			r.launch(f, c)
 			return
 		}
 		f.unsent()
-		over(f)
+		c.ended(f)
 	})
 }
 
@@ -101,12 +112,12 @@ func (f *flight) unsent() {
 	t.Outcome, t.FailedAt, t.Error = recording.NotSent, recording.AtSend, "due, but the run was stopped before it left"
 }
 
-// launch hands the request to the transport, which tells over when it has ended.
-func (r *run) launch(f *flight, over func(*flight)) {
-	f.over, f.started = over, max(f.due, r.clock.Now())
-	req := &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.sends, Body: f.body, Due: f.due}
-	if r.Options.Retries == 0 {
-		f.body = nil
+// launch hands the request to the transport, and tells c when it has ended.
+func (r *run) launch(f *flight, c caller) {
+	f.caller, f.started = c, max(f.due, r.clock.Now())
+	req := &wire.Request{Method: http.MethodPost, URL: f.to.URL, Header: f.errand.header, Body: f.errand.body, Due: f.due}
+	if r.Options.Retries == 0 && f.to.Rate == nil && !r.KeepText { // many wait, and hold no more than they must
+		f.errand = nil
 	}
 	call := r.transport.Start(req, f)
 	r.mu.Lock()
@@ -123,7 +134,7 @@ func (r *run) launch(f *flight, over func(*flight)) {
 // exchange carries out one try and waits for its end.
 func (r *run) exchange(f *flight) {
 	done := make(chan struct{})
-	r.launch(f, func(*flight) { close(done) })
+	r.launch(f, callerFunc(func(*flight) { close(done) }))
 	<-done
 }
 
@@ -172,7 +183,7 @@ func (f *flight) End(res wire.Result) {
 	}
 	f.judge(res, r.clock.ZeroWallNs(), r.hide)
 	r.pay(f)
-	f.over(f)
+	f.caller.ended(f)
 }
 
 // withdraw undoes what enter did for a request that never became due. Only the

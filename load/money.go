@@ -130,7 +130,7 @@ func (r *run) pay(f *flight) {
 	f.paid = true
 	prompt, output, known := Billed(f.trace)
 	if !known {
-		prompt = int64(f.length)
+		prompt = int64(len(f.errand.body))
 	}
 	r.purse.settle(f.worst, f.to.Rate.Of(prompt, output))
 }

@@ -62,7 +62,7 @@ func (r *run) again(f *flight) *flight {
 		r.purse.settle(f.worst, cost.Amount{})
 		return nil
 	}
-	next := &flight{run: r, to: f.to, sends: f.sends, body: f.body, length: f.length, asked: f.asked, worst: f.worst}
+	next := &flight{run: r, to: f.to, errand: f.errand, worst: f.worst}
 	next.origin = f.origin
 	next.try++
 	next.counted = f.counted

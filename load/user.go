@@ -26,13 +26,11 @@ type crowd struct {
 type user struct {
 	crowd  *crowd
 	number int
-	turn   int64         // that comes next
-	due    int64         // of that, once it is known
-	free   atomic.Int64  // since when it has had its answers
-	left   atomic.Int32  // of its query: answers that have not ended, and 1 while it is sent
-	last   bool          // nothing is to follow its query
-	query  []*flight     // while it is sent
-	over   func(*flight) // answered, for its flights
+	turn   int64        // that comes next
+	due    int64        // of that, once it is known
+	free   atomic.Int64 // since when it has had its answers
+	left   atomic.Int32 // of its query: answers that have not ended, and 1 while it is sent
+	last   bool         // nothing is to follow its query
 }
 
 // ask lets n users ask until nothing more is to be asked.
@@ -43,7 +41,6 @@ func (c *crowd) ask(n int) {
 	for number := range users {
 		u := &users[number]
 		u.crowd, u.number = c, number
-		u.over = u.answered
 		u.goOn()
 	}
 	c.asking.Wait()
@@ -73,32 +70,31 @@ func (u *user) ask() (ended bool) {
 		u.crowd.asking.Done()
 		return false
 	}
-	ready, err := u.take()
+	var few [4]*flight
+	query, ready, err := u.take(few[:0])
 	r.die(err)
 	if !ready {
 		return false
 	}
 	u.turn++
-	u.left.Store(int32(len(u.query)) + 1)
-	for i, f := range u.query {
-		u.query[i] = nil
-		r.send(f, u.over)
+	u.left.Store(int32(len(query)) + 1)
+	for _, f := range query {
+		r.send(f, u)
 	}
 	return u.settle()
 }
 
-// take enters the requests that are due together, as many as make a query; there is
-// no other query where there are not so many any more. False says that they do not stand
-// ready yet: the user goes on once they do.
-func (u *user) take() (ready bool, err error) {
+// take enters the requests that are due together, as many as make a query, and adds them
+// to it; there is no other query where there are not so many any more. False says that
+// they do not stand ready yet: the user goes on once they do.
+func (u *user) take(query []*flight) (all []*flight, ready bool, err error) {
 	r, s := u.crowd.run, &u.crowd.stock
 	r.next.Lock()
 	defer r.next.Unlock()
-	u.query = u.query[:0]
 	streams := r.times.Streams()
 	if s.n < streams && !s.over {
 		s.wait(u)
-		return false, nil
+		return nil, false, nil
 	}
 	due := u.due
 	if u.turn == 0 {
@@ -114,7 +110,7 @@ func (u *user) take() (ready bool, err error) {
 		}
 		if !ok || at.Phase == schedule.Drain && (r.drained() || r.times.Quiet()) || s.n == 0 {
 			u.last = true
-			return true, nil
+			return query, true, nil
 		}
 		p := s.draw()
 		r.aheadSize.Add(-int64(len(p.body)))
@@ -122,15 +118,15 @@ func (u *user) take() (ready bool, err error) {
 		p.at = at
 		if p.err != nil || !r.afford(p) {
 			u.last = true
-			return true, p.err
+			return query, true, p.err
 		}
-		u.query = append(u.query, r.enter(*p))
+		query = append(query, r.enter(*p))
 	}
-	return true, nil
+	return query, true, nil
 }
 
-// answered takes the end of one of a user's answers.
-func (u *user) answered(f *flight) {
+// ended implements caller.
+func (u *user) ended(f *flight) {
 	r := u.crowd.run
 	if r.retries(f.trace) {
 		r.answers.Go(func() { u.has(r.persist(f)) })

@@ -166,10 +166,9 @@ func (l *loop) heard(k *link, b *block, raw []byte, kernelNs int64, queued int) 
 		l.tellSent(c, true)
 		c.result.Sent.V = min(c.result.Sent.V, at) // a server may answer before it has the whole request
 	}
-	c.stamp = Stamp{At: at, Read: c.reads, EarlierNs: at - min(at, max(lo, c.result.Sent.V))}
-	c.stamp.ErrorNs = c.stamp.EarlierNs
+	width := at - min(at, max(lo, c.result.Sent.V))
+	e := entry{kind: wasRead, slot: c.slot, at: uint32(b.used), stamp: Stamp{At: at, Read: c.reads, ErrorNs: width, EarlierNs: width}}
 	body, from := raw, b.used
-	e := entry{kind: wasRead, slot: c.slot, at: uint32(b.used)}
 	if c.state < bodied {
 		n, err := l.takeHead(c, raw, &e)
 		if err != nil {
@@ -241,7 +240,6 @@ func (l *loop) takeBody(c *call, b *block, e *entry, body []byte, from int, exac
 	if len(data) > 0 {
 		e.from += uint32(offset(body, data))
 	}
-	e.stamp = c.stamp
 	switch {
 	case !exact:
 	case clean && !severalEvents(data):
@@ -260,7 +258,7 @@ func (l *loop) takeBody(c *call, b *block, e *entry, body []byte, from int, exac
 	case err != nil:
 		l.fail(c, err)
 	case over:
-		c.result.End = c.stamp.At
+		c.result.End, c.result.Err = e.stamp.At, nil
 		l.release(c, keep && !more && c.frame.keep && c.wrote == c.length)
 		l.finish(c)
 	}
@@ -299,7 +297,7 @@ func (c *call) unframe(b []byte) (data []byte, over, clean, keep bool, err error
 func (l *loop) closed(c *call) {
 	switch {
 	case c.state == bodied && c.frame.left < 0 && !c.frame.chunked:
-		c.result.End = c.stamp.At
+		c.result.End, c.result.Err = c.link.at, nil
 		l.release(c, false)
 		l.finish(c)
 	case c.state == bodied:
@@ -321,8 +319,8 @@ func (l *loop) broke(c *call, err error) {
 	if l.anew(c) {
 		return
 	}
-	if c.deaf != nil && c.state < bodied {
-		err = c.deaf
+	if c.result.Err != nil && c.state < bodied {
+		err = c.result.Err
 	}
 	l.fail(c, err)
 }

@@ -143,7 +143,7 @@ func (f *Fast) Start(req *Request, follower Follower) Call {
 		c.head, err = f.headOf(req, to)
 		c.length = len(c.head) + len(c.body)
 	}
-	c.unfit = err
+	c.result.Err = err
 	l.active.Add(1)
 	l.post(note{what: startCall, call: c})
 	return c
@@ -273,8 +273,7 @@ type call struct {
 	body     []byte
 	due      int64 // at once if past
 	made     int64
-	unfit    error // why it cannot even be written down
-	length   int   // of head and body
+	length   int // of head and body
 	aside    bool
 	cut      atomic.Bool
 
@@ -293,10 +292,8 @@ type call struct {
 	link   *link
 	wrote  int   // bytes of head and body
 	last   int64 // before the last write
-	deaf   error // the server stopped listening
 	part   []byte
-	stamp  Stamp // of the last read
-	result Result
+	result Result // its Err, before it begins: why it cannot even be written down; later: why the server stopped listening
 
 	// The decoder's.
 	wrong error // what its follower said, or a head that none could read

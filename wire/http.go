@@ -109,6 +109,7 @@ func (h *HTTP) Exchange(ctx context.Context, req *Request, sink Sink) Result {
 		return x.fail(x.reached(), cause(ctx, err))
 	}
 	defer resp.Body.Close()
+	x.tellSent()
 	switch {
 	case h.inner.Protocols.HTTP2() && resp.ProtoMajor != 2:
 		return x.fail(recording.AtHeaders, ErrNotHTTP2)
@@ -272,7 +273,6 @@ func (x *exchange) tellSent() {
 }
 
 func (x *exchange) read(ctx context.Context, resp *http.Response, buf []byte) Result {
-	x.tellSent()
 	x.reach(recording.AtMidStream)
 	if x.sinkErr != nil {
 		return x.fail(recording.AtMidStream, x.sinkErr)

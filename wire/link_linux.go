@@ -13,12 +13,12 @@ type link struct {
 	fd     int
 	peer   *peer
 	call   *call // nil while it is kept
-	addr   int   // which of the peer's addresses
-	stood  int64 // when it was connected; 0 before
+	addr   int16 // which of the peer's addresses
 	kept   bool  // it has served a call before
 	behind bool  // a read left data in the socket
 	sent   uint32
 	segs   segments
+	stood  int64 // when it was connected; 0 before
 	at     int64 // latest stamp
 	lo     int64 // the queue was empty then or later
 }
@@ -71,7 +71,7 @@ func dialError(a *address, errno unix.Errno) error {
 // attach makes fd the connection of a call, and sends if it stands already.
 func (l *loop) attach(c *call, fd, addr int) {
 	k := l.newLink()
-	k.fd, k.peer, k.addr, k.call, c.link = fd, c.to, addr, c, k
+	k.fd, k.peer, k.addr, k.call, c.link = fd, c.to, int16(addr), c, k
 	l.engage(c, 1)
 	l.opening++
 	l.opened.Add(1)
@@ -87,7 +87,7 @@ func (l *loop) attach(c *call, fd, addr int) {
 
 // tryNext tries the peer's next address where a connection could not be made.
 func (l *loop) tryNext(c *call, errno unix.Errno) {
-	addr := c.link.addr
+	addr := int(c.link.addr)
 	l.release(c, false)
 	if addr+1 < len(c.to.addrs) && !isNoRoom(errno) {
 		l.connect(c, addr+1)

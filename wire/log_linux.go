@@ -8,7 +8,7 @@ import (
 const (
 	blockBytes   = 256 << 10 // a block, small enough to stay in a core's cache as it goes round
 	blockEntries = 1 << 10
-	blocksKept   = 16       // free ones; more are only needed where a thousand streams begin or end together
+	blocksKept   = 4        // free ones; more are only needed where a thousand streams begin or end together
 	readLeast    = 16 << 10 // room that a read is given at least, so that it leaves nothing behind
 	readMost     = 64 << 10
 )

@@ -322,7 +322,7 @@ func (l *loop) begin(c *call) {
 // ready gives a call its place in the log and a kept connection, if there is one.
 func (l *loop) ready(c *call) {
 	l.enter(c)
-	if c.unfit != nil {
+	if c.result.Err != nil {
 		return
 	}
 	if k := l.takeKept(c.to); k != nil {
@@ -334,8 +334,8 @@ func (l *loop) ready(c *call) {
 // leave sends a call that is ready: on its kept connection, else on a new one.
 func (l *loop) leave(c *call) {
 	switch {
-	case c.unfit != nil:
-		l.fail(c, c.unfit)
+	case c.result.Err != nil:
+		l.fail(c, c.result.Err)
 	case c.link != nil:
 		l.push(c.link)
 	default:
@@ -413,7 +413,7 @@ func (l *loop) sendFailed(k *link, err error) {
 	if l.anew(c) {
 		return
 	}
-	c.deaf = err
+	c.result.Err = err // unless it answers all the same
 	l.hear(k, true)
 	if k.call == c { // nothing more to hear, and it has not ended
 		l.fail(c, err)

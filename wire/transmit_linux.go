@@ -87,7 +87,7 @@ func messages(b []byte) func(yield func(h *unix.Cmsghdr, data []byte) bool) {
 // A read that follows an emptied queue brought at least one segment. So if there
 // were as many segments as such reads, each read was one.
 type segments struct {
-	read    uint64 // bytes
+	read    uint32 // bytes, modulo 2^32
 	reads   uint32 // since the count of segments was last looked at, each of which emptied the queue
 	seen    uint32 // segments at that look
 	unknown bool   // which read brought which of them
@@ -95,7 +95,7 @@ type segments struct {
 
 // note takes a read of n bytes.
 func (s *segments) note(n int, drained bool) {
-	s.read += uint64(n)
+	s.read += uint32(n)
 	s.reads++
 	s.unknown = s.unknown || !drained
 }
@@ -109,7 +109,7 @@ func (s *segments) single(fd uintptr) bool {
 		return false
 	}
 	// More came since the read: of which read are the segments?
-	if info.Bytes_received != s.read {
+	if uint32(info.Bytes_received) != s.read {
 		s.unknown = true
 		return false
 	}
