@@ -159,7 +159,10 @@ func (d *Doc) At(path, text string) Mistake {
 	if d.root == nil {
 		return m
 	}
-	at, _ := d.root.find(path)
+	at, whole := d.root.find(path)
+	if !whole && at.value.through { // what is missing is no mistake of the setting beside it
+		at = entry{value: d.root}
+	}
 	// Of a mapping or list in block style the first line is the one below its
 	// key; the key is where a reader looks.
 	n := at.value

@@ -236,6 +236,20 @@ func TestAt(t *testing.T) {
 	}
 }
 
+// What a setting leaves out is not the setting's mistake; what it says wrong is.
+func TestAtSettings(t *testing.T) {
+	var h house
+	doc, err := ReadWith("f", []byte("name: n"), []Setting{{Path: "target.url", Value: "x", From: "--url"}}, &h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"target.url": "--url", "target": "--url", "target.headers": "f:1:1"} {
+		if got, _, _ := strings.Cut(doc.At(path, "x").Error(), ": "); got != want {
+			t.Errorf("At(%q) is at %s, not %s", path, got, want)
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	var h house
 	_, err := ReadWith("f", []byte("rate: 1\nnames: [a]\ntarget: {headers: {X-A: b}, body: {seed: 1}}\nmodels: {a: {fixed: 1ms}}\n"), []Setting{

@@ -31,7 +31,7 @@ func (d *Doc) set(s Setting) {
 		path = join(path, seg)
 		if !last {
 			if (*slot).kind == empty {
-				*slot = &node{kind: mapping, from: s.From}
+				*slot = &node{kind: mapping, from: s.From, through: true}
 				if segments[i+1][0] == '[' {
 					(*slot).kind = list
 				}

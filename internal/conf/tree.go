@@ -27,6 +27,7 @@ type node struct {
 	quoted    bool
 	line, col int
 	from      string // the setting that it came from; empty for the file's own
+	through   bool   // made on the way to a setting below it, which says nothing of what else belongs here
 	items     []*node
 	entries   []entry
 }
