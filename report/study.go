@@ -379,7 +379,11 @@ func (v *StudyValue) text() string {
 	}
 	s := amount(v.Unit, *v.Median)
 	if len(v.Runs) > 1 {
-		s += " (" + amount(v.Unit, *v.Low) + "–" + amount(v.Unit, *v.High) + ")"
+		low, high := amount(v.Unit, *v.Low), amount(v.Unit, *v.High)
+		if _, unit, ok := strings.Cut(s, " "); ok && strings.HasSuffix(low, " "+unit) && strings.HasSuffix(high, " "+unit) {
+			low, high = strings.TrimSuffix(low, " "+unit), strings.TrimSuffix(high, " "+unit) // once is enough
+		}
+		s += " (" + low + "–" + high + ")"
 	}
 	return s
 }

@@ -71,7 +71,7 @@ func TestStudy(t *testing.T) {
 		if err := WriteStudy(format, &b, s, TerminalOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"1 of 2 claims", "2.50 s (1.00 s–4.00 s)", "25.0% (25.0%–25.0%)", "chunk=512", "about 2 s", "only a test"} {
+		for _, want := range []string{"1 of 2 claims", "2.50 s (1.00–4.00)", "25.0% (25.0%–25.0%)", "chunk=512", "about 2 s", "only a test"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s: no %q in\n%s", format, want, b.String())
 			}

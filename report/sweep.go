@@ -295,15 +295,15 @@ func (s *Sweep) about() block {
 func (s *Sweep) frontier() block {
 	t := &table{columns: []column{
 		{head: "load", left: true},
-		{head: "offered/s", drop: 2},
+		{head: "offered/s", drop: 3},
 		{head: "finished/s"},
 		{head: "tokens/s"},
-		{head: "in flight", drop: 3},
-		{head: "TTFT p50"},
+		{head: "in flight", drop: 4},
+		{head: "TTFT p50", drop: 1},
 		{head: "TTFT p99"},
-		{head: "TBT p50"},
+		{head: "TBT p50", drop: 1},
 		{head: "TBT p99"},
-		{head: "failed", drop: 2},
+		{head: "failed", drop: 3},
 	}}
 	objectives := 0
 	currency := ""
@@ -312,10 +312,10 @@ func (s *Sweep) frontier() block {
 		currency += s.Points[i].Currency
 	}
 	if objectives > 0 {
-		t.columns = append(t.columns, column{head: "met"}, column{head: "[95 %]", left: true, drop: 1}, column{head: "good/s"})
+		t.columns = append(t.columns, column{head: "met"}, column{head: "[95 %]", left: true, drop: 2}, column{head: "good/s"})
 	}
 	if currency != "" {
-		t.columns = append(t.columns, column{head: "a million", drop: 2}, column{head: "good", name: "a million good", drop: 2})
+		t.columns = append(t.columns, column{head: "a million", drop: 3}, column{head: "good", name: "a million good", drop: 3})
 	}
 	t.columns = append(t.columns, column{head: "", left: true})
 	rate := func(v *float64) cell {

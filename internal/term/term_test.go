@@ -148,6 +148,16 @@ func TestFold(t *testing.T) {
 	if d := cmp.Diff([]string{"世", "界"}, Fold("世界", 3)); d != "" {
 		t.Error(d)
 	}
+	for name, want := range map[string][]string{
+		"scheduling_delay.p50":   {"scheduling_delay", ".p50"},
+		"normalized_latency.p50": {"normalized_", "latency.p50"},
+		"output_tokens_per_s":    {"output_tokens_", "per_s"},
+		"a_verylongwordofitsown": {"a_verylongwordof", "itsown"},
+	} {
+		if d := cmp.Diff(want, Fold(name, 16)); d != "" {
+			t.Error(name, d)
+		}
+	}
 }
 
 func TestColumns(t *testing.T) {

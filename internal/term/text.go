@@ -102,18 +102,30 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// Fold breaks text as Wrap does, and words that are longer than a line too: for
-// a column of a table, which nothing may leave.
+// Fold breaks text as Wrap does, and words that are longer than a line too, names
+// between their parts: for a column of a table, which nothing may leave.
 func Fold(text string, width int) []string {
 	var lines []string
 	for _, line := range Wrap(text, width) {
 		for Cells(line) > width && width > 1 {
 			head := prefix(line, width)
+			head = head[:nameBreak(line, len(head))]
 			lines, line = append(lines, head), line[len(head):]
 		}
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// nameBreak is where to break a name of several parts at n at most: before a dot or
+// behind an underscore, unless that leaves half of the line empty.
+func nameBreak(name string, n int) int {
+	for at := n; at > n/2; at-- {
+		if name[at] == '.' || name[at-1] == '_' {
+			return at
+		}
+	}
+	return n
 }
 
 // prefix is as much of s as fits into width cells, at least a character.
