@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fermata/internal/stats"
+	"fermata/internal/term"
 )
 
 // A filter drops requests by their lengths.
@@ -112,13 +113,14 @@ func (c Cut) Dropped() iter.Seq2[string, int64] {
 func (c Cut) String() string {
 	var why []string
 	for name, n := range c.Dropped() {
-		why = append(why, fmt.Sprintf("%s %d", name, n))
+		why = append(why, fmt.Sprintf("%s %s", name, term.Count(n)))
 	}
 	if why == nil {
-		return fmt.Sprintf("filters dropped none of %d", c.Rows)
+		return "filters dropped none of " + term.Count(c.Rows)
 	}
-	return fmt.Sprintf("filters dropped %d of %d (%s); median prompt %d → %d tokens, median answer %d → %d",
-		c.Rows-c.Kept, c.Rows, strings.Join(why, ", "), c.Before.Input, c.After.Input, c.Before.Output, c.After.Output)
+	of := term.Count
+	return fmt.Sprintf("filters dropped %s of %s (%s); median prompt %s → %s tokens, median answer %s → %s",
+		of(c.Rows-c.Kept), of(c.Rows), strings.Join(why, ", "), of(c.Before.Input), of(c.After.Input), of(c.Before.Output), of(c.After.Output))
 }
 
 // A tally counts lengths before and after a filter. Lengths repeat, so that it

@@ -26,14 +26,14 @@ func TestFiltersOfADataSet(t *testing.T) {
 			t.Fatalf("request %d: %d in, %d out", i, in, out)
 		}
 	}
-	if text := got.String(); text != "filters dropped 1335 of 3000 (min_input 355, max_input 230, min_output 98, max_output 175, max_total 477); median prompt 1701 → 1345 tokens, median answer 435 → 407" {
+	if text := got.String(); text != "filters dropped 1,335 of 3,000 (min_input 355, max_input 230, min_output 98, max_output 175, max_total 477); median prompt 1,701 → 1,345 tokens, median answer 435 → 407" {
 		t.Error(text)
 	}
 	if _, ok := mustOpen(t, Options{Dataset: o.Dataset}, 1).Cut(); ok {
 		t.Error("a cut without filters")
 	}
 	none := mustOpen(t, Options{Dataset: o.Dataset, MinInput: 1}, 1)
-	if c, ok := none.Cut(); !ok || c.String() != "filters dropped none of 3000" {
+	if c, ok := none.Cut(); !ok || c.String() != "filters dropped none of 3,000" {
 		t.Errorf("%v %s", ok, c)
 	}
 	o.MinInput, o.MaxInput = 9000, 0

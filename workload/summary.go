@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fermata/internal/stats"
+	"fermata/internal/term"
 )
 
 // A Summary describes a workload without asking anything.
@@ -310,13 +311,28 @@ func (d *dataset) prefixes(n int) (Prefixes, error) {
 	return p, nil
 }
 
-// Text is the summary as lines, with a histogram of prompts and of answers.
-func (s Summary) Text() string {
+// keyWidth is where the text of a line of a summary begins.
+const keyWidth = 13
+
+// Text is the summary as lines, with a histogram of prompts and of answers; lines
+// that are wider than width are folded, with 0 none.
+func (s Summary) Text(width int) string {
 	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say := func(format string, args ...any) {
+		line := fmt.Sprintf(format, args...)
+		if width == 0 || term.Cells(line) <= width {
+			b.WriteString(line + "\n")
+			return
+		}
+		key := line[:keyWidth]
+		for _, part := range term.Wrap(line[keyWidth:], max(width, 60)-keyWidth) {
+			b.WriteString(key + part + "\n")
+			key = strings.Repeat(" ", keyWidth)
+		}
+	}
 	say("lengths      %s", s.Source)
 	if s.Format != "" {
-		say("data set     %d rows that can be asked, %d with nothing to ask, %d that cannot be read", s.Rows, s.Skipped.Empty, s.Skipped.Bad)
+		say("data set     %s rows that can be asked, %s with nothing to ask, %s that cannot be read", term.Count(s.Rows), term.Count(s.Skipped.Empty), term.Count(s.Skipped.Bad))
 	}
 	if s.Skipped.FirstBad != "" {
 		say("first bad    %s", s.Skipped.FirstBad)
@@ -325,29 +341,29 @@ func (s Summary) Text() string {
 		say("filters      %s", strings.TrimPrefix(s.Cut.String(), "filters "))
 	}
 	if s.Estimated > 0 {
-		say("estimated    lengths of %d rows, from their text at four letters a token", s.Estimated)
+		say("estimated    lengths of %s rows, from their text at four letters a token", term.Count(s.Estimated))
 	}
-	say("requests     %d described", s.Requests)
+	say("requests     %s described", term.Count(s.Requests))
 	if s.Correlated {
 		say("correlation  %.3f between the ranks of prompt and answer lengths", s.Correlation)
 	}
 	if a := s.Arrivals; a != nil {
-		say("arrivals     %.4g a second over %.4g s, gaps with coefficient of variation %.3g, %d at the same time as the one before", a.PerSecond, float64(a.LastNs-a.FirstNs)/1e9, a.GapCV, a.Together)
+		say("arrivals     %.4g a second over %.4g s, gaps with coefficient of variation %.3g, %s at the same time as the one before", a.PerSecond, float64(a.LastNs-a.FirstNs)/1e9, a.GapCV, term.Count(a.Together))
 		if a.WindowNs > 0 {
 			say("             index of dispersion %.3g in windows of %.4g s (1 for Poisson)", a.Dispersion, float64(a.WindowNs)/1e9)
 		}
 	}
 	if t := s.Talks; t != nil {
-		say("sessions     %d conversations of %.3g turns on average, %d at most, and %d requests that stand alone", t.Conversations, float64(t.Turns)/float64(max(1, t.Conversations)), t.MostTurns, t.Alone)
+		say("sessions     %s conversations of %.3g turns on average, %s at most, and %s requests that stand alone", term.Count(t.Conversations), float64(t.Turns)/float64(max(1, t.Conversations)), term.Count(t.MostTurns), term.Count(t.Alone))
 		if t.Conversations > 0 {
 			say("             what is sent grows from %.4g tokens with the first turn to %.4g with the last, if answers are as long as they may be", t.FirstPrompt, t.LastPrompt)
 		}
 	}
 	if p := s.Prefix; p != nil {
-		say("prefixes     %s: %d begin so, %d with a text that came before", p, s.Shared.Blocks, s.Shared.Seen)
+		say("prefixes     %s: %s begin so, %s with a text that came before", p, term.Count(s.Shared.Blocks), term.Count(s.Shared.Seen))
 		say("             %.1f %% of the tokens that prompts add could come from a cache", 100*s.Shared.TokenShare)
 	} else if p := s.Shared; p != nil {
-		say("prefixes     %d of %d blocks came before: %.1f %% of prompt tokens could come from a cache", p.Seen, p.Blocks, 100*p.TokenShare)
+		say("prefixes     %s of %s blocks came before: %.1f %% of prompt tokens could come from a cache", term.Count(p.Seen), term.Count(p.Blocks), 100*p.TokenShare)
 	}
 	s.Input.text(&b, "prompt tokens")
 	s.Output.text(&b, "answer tokens")
@@ -363,9 +379,10 @@ func (s Spread) text(b *strings.Builder, name string) {
 		b.WriteString("  not known\n")
 		return
 	}
-	fmt.Fprintf(b, "  min %d, p10 %d, p50 %d, p90 %d, p99 %d, max %d; mean %.1f, sd %.1f", s.Min, s.P10, s.P50, s.P90, s.P99, s.Max, s.Mean, s.SD)
+	of := term.Count
+	fmt.Fprintf(b, "  min %s, p10 %s, p50 %s, p90 %s, p99 %s, max %s; mean %.1f, sd %.1f", of(s.Min), of(s.P10), of(s.P50), of(s.P90), of(s.P99), of(s.Max), s.Mean, s.SD)
 	if s.Missing > 0 {
-		fmt.Fprintf(b, "; %d not known", s.Missing)
+		fmt.Fprintf(b, "; %s not known", of(s.Missing))
 	}
 	b.WriteByte('\n')
 	most := int64(1)
@@ -374,6 +391,6 @@ func (s Spread) text(b *strings.Builder, name string) {
 	}
 	for _, bin := range s.Bins {
 		bar := strings.Repeat("█", int((bin.N*barWidth+most-1)/most))
-		fmt.Fprintf(b, "  %8d to %-8d %8d  %s\n", bin.From, bin.To-1, bin.N, bar)
+		fmt.Fprintf(b, "  %8s to %-8s %8s  %s\n", of(bin.From), of(bin.To-1), of(bin.N), bar)
 	}
 }

@@ -43,7 +43,7 @@ func TestSummaryText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(s.Text(), "\n")
+	_, text, _ := strings.Cut(s.Text(0), "\n")
 	const want = `data set     2 rows that can be asked, 0 with nothing to ask, 1 that cannot be read
 first bad    line 2: the JSON object is cut off
 filters      dropped none of 2
@@ -63,13 +63,16 @@ answer tokens
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
 	}
+	if folded := "variation 0, 0 at the same\n             time as the one before\n"; !strings.Contains(s.Text(90), folded) {
+		t.Errorf("no %q in\n%s", folded, s.Text(90))
+	}
 	fixed, err := Describe(mustOpen(t, Options{}, 1), 0)
 	if err != nil || fixed.Requests != 10_000 || fixed.Correlated || fixed.Source != "prompts always 512 tokens; answers always 128 tokens" {
 		t.Errorf("%+v %v", fixed, err)
 	}
 	mooncake, err := Describe(mustOpen(t, Options{Dataset: "testdata/mooncake_conversation.jsonl"}, 1), 0)
-	if line := "prefixes     676 of 8490 blocks came before: 8.1 % of prompt tokens could come from a cache\n"; err != nil || !strings.Contains(mooncake.Text(), line) {
-		t.Errorf("no %q in\n%s", line, mooncake.Text())
+	if line := "prefixes     676 of 8,490 blocks came before: 8.1 % of prompt tokens could come from a cache\n"; err != nil || !strings.Contains(mooncake.Text(0), line) {
+		t.Errorf("no %q in\n%s", line, mooncake.Text(0))
 	}
 }
 
@@ -81,7 +84,7 @@ func TestNotes(t *testing.T) {
 	}{
 		{Options{}, nil},
 		{Options{Lengths: "azure-conv"}, []string{"lengths: " + PresetSource("azure-conv")}},
-		{Options{Input: "5", MaxInput: 6}, []string{"filters dropped none of 4096"}},
+		{Options{Input: "5", MaxInput: 6}, []string{"filters dropped none of 4,096"}},
 		{Options{Dataset: write(t, text), SkipBad: true, MaxInput: 2}, []string{
 			"filters dropped 1 of 2 (max_input 1); median prompt 1 → 1 tokens, median answer 3 → 3",
 			"1 rows of the data set cannot be read and were skipped; the first: line 2: the JSON object is cut off",

@@ -68,7 +68,7 @@ and when requests would come. Nothing is sent.`,
 		if err != nil {
 			return err
 		}
-		if _, err = fmt.Fprint(s.out, summary.Text()); err != nil || len(args) == 0 {
+		if _, err = fmt.Fprint(s.out, summary.Text(look(s.out).Width)); err != nil || len(args) == 0 {
 			return err
 		}
 		when, err := experiment.DescribeSchedule(r, w)
