@@ -57,7 +57,7 @@ func Demo(ctx context.Context, o Options) ([]*Done, error) {
 	}
 	var runs []*Done
 	for _, system := range demoSchedulers {
-		o.Say("%s: 60 requests in 98 s of simulated time, ten times as fast", system.name)
+		o.Step("%s: 60 requests in 98 s of simulated time, ten times as fast", system.name)
 		done, err := demoRun(ctx, system.name, fmt.Sprintf(demoSystem, system.scheduler, system.name), trace, o)
 		if err != nil {
 			return nil, err

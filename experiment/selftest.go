@@ -106,7 +106,7 @@ func offerTrials(ctx context.Context, rig *Rig, s *report.Selftest, o SelftestOp
 	}
 	rate := 1000.0
 	t := Trial{Rate: rate, Requests: int(rate * span.Seconds()), Wide: true, Transport: o.Transport, Plan: beacon.Plan{Events: 10, Gap: time.Second / perStream}}
-	o.Say("%g requests/s", rate)
+	o.Say("%s requests/s", term.Count(int64(rate)))
 	got, err := rig.Make(ctx, t)
 	if err != nil {
 		return err

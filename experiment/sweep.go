@@ -12,6 +12,7 @@ import (
 
 	"fermata/cost"
 	"fermata/internal/conf"
+	"fermata/internal/term"
 	"fermata/metrics"
 	"fermata/report"
 	"fermata/schedule"
@@ -226,7 +227,7 @@ func (s *Sweep) budget(points []sweepPoint, kept *series, purse *sweepPurse, o O
 	if ended > 0 {
 		text += fmt.Sprintf(" (%d were measured before)", ended)
 	}
-	text += fmt.Sprintf(", %d measured requests to ask", requests)
+	text += fmt.Sprintf(", %s measured requests to ask", term.Count(requests))
 	switch span := time.Duration(seconds * float64(time.Second)).Round(time.Second); {
 	case points[0].play.sim != nil:
 		text += ", in virtual time"

@@ -301,7 +301,9 @@ func (s *tuned) conclude(all []report.TuneTrial, order []int) {
 			s.out.Close = append(s.out.Close, x.Settings)
 		}
 	}
-	if n := len(s.out.Close); n > 0 {
+	if n := len(s.out.Close); n == 1 {
+		remark("close", "another of the last round's settings is within the interval of the best: more requests would tell them apart")
+	} else if n > 1 {
 		remark("close", "%d of the last round's other settings are within the interval of the best: more requests would tell them apart", n)
 	}
 	if best.Share != nil && *best.Share >= 1 {

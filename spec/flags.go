@@ -79,7 +79,7 @@ func Flags() []Flag {
 		{"saturation", "judge.saturation", Text, "highest rate that the system serves, requests a second, or a capacity result that has it: `RATE|FILE`, what intervals need to know of bursts"},
 		{"judge", "judge.verdict", Text, "`HOW` to judge objectives: interval or point"},
 		{"expect", "expect", Text, "`HOW` a good answer ends: stop, length or any"},
-		{"check", "check", Once, "what a right answer passes: schema:FILE, regex:EXPRESSION, text:TEXT or command:COMMAND (`KIND:WHAT`)"},
+		{"check", "check", Once, "`KIND:WHAT` that a right answer passes: schema:FILE, regex:EXPRESSION, text:TEXT or command:COMMAND"},
 
 		{"max-in-flight", "load.max_in_flight", Text, "most requests in flight: `N`"},
 		{"timeout", "load.timeout", Text, "`TIME` for a request in all"},

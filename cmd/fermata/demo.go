@@ -19,15 +19,18 @@ func newDemo(s streams) *cobra.Command {
 as the clock: Yi-34B on two H100 under two schedulers. Their medians of TBT and
 of normalized latency agree, and by p95 of TBT prefill-first even looks better;
 it lets its readers wait for nine seconds in the middle of an answer, stall-free
-never for a fifth of a second. The report names the blind spots: which metric
-hides what another shows; the page beside the recordings draws them. It takes
-half a minute.`,
+never for a fifth of a second, besides what this machine adds, ten times over.
+The report names the blind spots: which metric hides what another shows; the
+page beside the recordings draws them. It takes half a minute.`,
+		Example: `  fermata demo
+  fermata demo --out runs/demo --html page.html`,
 		Args: takes(0, 0, ""),
 	}
 	c.Flags().StringVar(&out, "out", "", "`DIR` for the two recordings (default runs/TIME-demo)")
 	addFormat(c, &format, report.ResultFormats)
 	c.Flags().StringVar(&html, "html", "", "`PATH` of the page with pictures (default report.html beside the recordings)")
 	_ = c.MarkFlagFilename("html", "html")
+	addQuiet(c, &s.quiet)
 	addProgress(c, &s.progress)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(format, report.ResultFormats); err != nil {
@@ -59,7 +62,7 @@ half a minute.`,
 			return err
 		}
 		for _, r := range runs {
-			s.say("recorded in %s", r.Dir)
+			s.recordedIn("", r.Dir, out)
 			if r.End.Interrupted != "" {
 				return status(exitInterrupted)
 			}

@@ -126,6 +126,11 @@ Measure one:
 	root.SetVersionTemplate("fermata {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newDemo(s), newRun(s), newServe(s), newSim(s), newStudy(s), newReport(s), newCompare(s), newCapacity(s), newProfile(s), newRecover(s), newWorkload(s), newSelftest(s), newPlan(s), newSweep(s), newTune(s))
+	for _, c := range root.Commands() {
+		for _, c := range append(c.Commands(), c) {
+			c.Flags().SortFlags = false // what matters first stands first, in every help
+		}
+	}
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {

@@ -40,6 +40,7 @@ figures cannot be quoted; 130 interrupted.`,
 	c.Flags().BoolVar(&quick, "quick", false, "fewer and shorter loads")
 	c.Flags().StringVar(&transport, "transport", "", "`NAME`: fast or compatible; by default what a run would choose")
 	addFormat(c, &format, report.DocumentFormats)
+	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(format, report.DocumentFormats); err != nil {
 			return err
@@ -54,7 +55,7 @@ figures cannot be quoted; 130 interrupted.`,
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		found, err := experiment.Selftest(ctx, experiment.SelftestOptions{
-			Quick: quick, Transport: transport, Version: version(), Say: s.say,
+			Quick: quick, Transport: transport, Version: version(), Say: s.tell,
 			Command: func(role ...string) *exec.Cmd {
 				cmd := exec.Command(exe, append([]string{"selftest"}, role...)...)
 				cmd.Args[0] = os.Args[0] // by which name it runs may matter
