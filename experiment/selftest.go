@@ -91,7 +91,7 @@ func offerTrials(ctx context.Context, rig *Rig, s *report.Selftest, o SelftestOp
 			break
 		}
 		t := SpreadTrial(n, perStream, span)
-		t.Transport = o.Transport
+		t.Transport, t.Collect = o.Transport, true
 		o.Say("%s streams × %d events/s", term.Count(int64(n)), perStream)
 		got, err := rig.Make(ctx, t)
 		if err != nil {

@@ -142,7 +142,7 @@ func selftestKeys() map[string]string {
 		"SelftestStep.cpu_per_event_ns":        "The client's processor time for an event: timed path, decoding, journal. Absent where the system does not say.",
 		"SelftestStep.timed_cpu_per_event_ns":  "Of it, that of the event loops. Absent where the transport has none.",
 		"SelftestStep.setup_cpu_per_stream_ns": "Processor time from the start of the load to the first event, a stream.",
-		"SelftestStep.memory_per_stream_bytes": "Memory of the client's own with all streams open, before the first event, a stream.",
+		"SelftestStep.memory_per_stream_bytes": "Memory of the client's own with all streams open and its garbage collected, before the first event, a stream.",
 		"SelftestStep.in_flight_mean":          "Requests truly in flight, the mean over the load.",
 		"SelftestDispatch.gap_cv":              "Coefficient of variation of the gaps between due times; 1 for a Poisson process.",
 		"SelftestDispatch.ks":                  "Kolmogorov and Smirnov's distance of those gaps from the exponential distribution.",
@@ -244,7 +244,7 @@ func (s *Selftest) costs() block {
 			text(maybe(t.CPUPerEvent, term.Duration)), text(maybe(t.TimedPerEvent, term.Duration)), text(maybe(t.SetupCPU, term.Duration)),
 			text(maybe(t.Memory, kib)), text(term.Number(t.InFlight, false))))
 	}
-	b.notes = []string{"CPU/event: everything, with decoding and journal; timed path: the event loops alone. Memory: with all streams open, before the first event."}
+	b.notes = []string{"CPU/event: everything, with decoding and journal; timed path: the event loops alone. Memory: with all streams open and garbage collected, before the first event."}
 	return b
 }
 
