@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"fermata/internal/conf"
@@ -79,6 +82,35 @@ func TestStopInCalibration(t *testing.T) {
 		if strings.Contains(line, "calibration") || strings.Contains(line, "prompts of") {
 			t.Error(line)
 		}
+	}
+}
+
+// A server that counts as many tokens whatever it is asked is found out by prompts that
+// are no longer than those of the run would be.
+func TestCountThatStandsStill(t *testing.T) {
+	t.Parallel()
+	const wanted = 20_000
+	var longest atomic.Int64 // prompt, words
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if words := int64(bytes.Count(body, []byte(" "))); words > longest.Load() {
+			longest.Store(words)
+		}
+		if r.Method != http.MethodPost || err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"id":"x","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`, "\n\ndata: [DONE]\n\n")
+	}))
+	defer server.Close()
+	var said []string
+	s := early(t, server.URL, conf.Setting{Path: "workload.input", Value: strconv.Itoa(wanted)}, conf.Setting{Path: "schedule.rate", Value: "100"})
+	_, err := Run(t.Context(), s, Options{Out: filepath.Join(t.TempDir(), "run"), Say: func(format string, args ...any) {
+		said = append(said, fmt.Sprintf(format, args...))
+	}})
+	if err != nil || !strings.Contains(strings.Join(said, "\n"), "does not follow their length") || longest.Load() > 4*wanted {
+		t.Errorf("%v, a prompt of %d words; said %q", err, longest.Load(), said)
 	}
 }
 

@@ -268,6 +268,7 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 		return nil
 	}
 	points := []workload.Point{{Words: words, Tokens: int(first.Prompt.Reported.V)}}
+	most := int(float64(wanted) / fewestPerWord) // words; a count that asks for more is not believed below
 	for next := shortProbe; t.probes < mostProbes && next != words; {
 		q := w.Probe(next)
 		trace, err := t.probe(ctx, tr, clock, "calibration", &q)
@@ -283,7 +284,7 @@ func (t *target) calibrate(ctx context.Context, tr wire.Transport, clock wire.Cl
 		}
 		points = append(points, workload.Point{Words: next, Tokens: int(trace.Prompt.Reported.V)})
 		w.Calibrate(workload.Fit(points))
-		words, next = next, w.Words()
+		words, next = next, min(w.Words(), most)
 	}
 	c := workload.Fit(points)
 	if c.PerWord < fewestPerWord || c.PerWord > mostPerWord {
