@@ -50,8 +50,8 @@ var words = map[string]struct{ why, help string }{
 		"See that role-only and empty events are not taken for tokens, and that prompts are as long as the server says.",
 	},
 	NotConvex: {
-		"longer prompts are not ever dearer: the endpoint seems to change between pools or plans at some length",
-		"Trust the curve between its knots only, and compare endpoints by length.",
+		"the curve has steps or bends that no smooth shape fits: a server that computes prompts in chunks has them, and an endpoint that changes between pools or plans at some length",
+		"Trust the curve near the lengths that were probed only, probe more of them, and compare endpoints by length.",
 	},
 	ShapeUnsure: {
 		"another shape fits better, but too few undelayed probes support it",

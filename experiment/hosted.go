@@ -14,6 +14,7 @@ import (
 	"fermata/deadline"
 	"fermata/internal/conf"
 	"fermata/internal/seed"
+	"fermata/internal/term"
 	"fermata/recording"
 	"fermata/spec"
 )
@@ -230,8 +231,8 @@ func (c *canaryPlay) budget() (string, error) {
 	p := &c.plan
 	left := max(0, p.Hosted.Requests-len(c.all))
 	guess, most, longs := c.budgetTokens(left)
-	text := fmt.Sprintf("hosted plan: about %d canaries of %d tokens and %d prompts of %d to %d over %s, one at a time, one token of answer each: about %d prompt tokens, at most %d",
-		left-longs, p.Shortest, longs, p.lengths()[1], p.Longest, conf.Duration(p.Hosted.Over), guess, most)
+	text := fmt.Sprintf("hosted plan: about %d canaries of %s tokens and %d prompts of %s to %s over %s, one at a time, one token of answer each: about %s prompt tokens, at most %s",
+		left-longs, term.Count(int64(p.Shortest)), longs, term.Count(int64(p.lengths()[1])), term.Count(int64(p.Longest)), conf.Duration(p.Hosted.Over), term.Count(guess), term.Count(most))
 	if c.purse.rate == nil {
 		return text, nil
 	}

@@ -102,7 +102,7 @@ func TestHostedProfileBelowAQueue(t *testing.T) {
 		if s := got.File.Source; s.Plan != "hosted" || s.Probes != got.Diagnosis.Probes || s.Tokens <= 0 || got.File.SHA256 == "" || len(got.File.Band) < 10 {
 			t.Errorf("%+v", s)
 		}
-		if !strings.Contains(said, "hosted plan: about 49 canaries of 64 tokens and 21 prompts of 128 to 1024 over 2s, one at a time") {
+		if !strings.Contains(said, "hosted plan: about 49 canaries of 64 tokens and 21 prompts of 128 to 1,024 over 2s, one at a time") {
 			t.Error(said)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"fermata/deadline"
 	"fermata/internal/conf"
 	"fermata/internal/seed"
+	"fermata/internal/term"
 	"fermata/recording"
 	"fermata/spec"
 )
@@ -307,8 +308,8 @@ func (pr *profiling) announce(s *spec.Run) (err error) {
 		return err
 	}
 	first, most := p.cost(p.Rounds+1), p.cost(p.Most+1)
-	text := fmt.Sprintf("isolated plan: %d lengths from %d to %d tokens, %d rounds after one that is thrown away: about %d prompt tokens; at most %d rounds, about %d",
-		p.Lengths, p.Shortest, p.Longest, p.Rounds, first, p.Most, most)
+	text := fmt.Sprintf("isolated plan: %d lengths from %s to %s tokens, %d rounds after one that is thrown away: about %s prompt tokens; at most %d rounds, about %s",
+		p.Lengths, term.Count(int64(p.Shortest)), term.Count(int64(p.Longest)), p.Rounds, term.Count(first), p.Most, term.Count(most))
 	if rate := pr.purse.rate; rate != nil {
 		least, whole := rate.Of(first, int64(p.Rounds+1)*int64(p.Lengths)), rate.Of(most, int64(p.Most+1)*int64(p.Lengths))
 		if pr.purse.passes(cost.Amount{}, least) {
@@ -445,7 +446,7 @@ func (pr *profiling) finish() (*Profiled, error) {
 	f.Source = &deadline.Source{
 		Plan: pr.plan.name(), Target: pr.run.PublicURL(), Model: pr.run.Target.Model, Measured: pr.began.UTC().Format(time.RFC3339),
 		Tool: "fermata " + pr.o.Version, Probes: pr.diagnosis.Probes, LeftOut: pr.diagnosis.LeftOut + pr.diagnosis.Failed, Tokens: pr.tokens,
-		Hours: math.Round(1000*pr.lasted.Hours()) / 1000, Seed: pr.seed,
+		Hours: math.Round(1e6*pr.lasted.Hours()) / 1e6, Seed: pr.seed,
 	}
 	if err := pr.slacken(f); err != nil {
 		return nil, err

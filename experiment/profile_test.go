@@ -174,7 +174,7 @@ func TestProfileOfAKnownServer(t *testing.T) {
 		if d := got.Diagnosis; d.Probes != 39 || d.LeftOut != 1 {
 			t.Errorf("%d probes fitted, %d left out", d.Probes, d.LeftOut)
 		}
-		for _, want := range []string{"isolated plan: 4 lengths from 64 to 1024 tokens, 10 rounds", "about 18205 prompt tokens", "has the first 24 tokens of prompts in its cache", "1 probes were left out: the server had part of their prompts in its cache"} {
+		for _, want := range []string{"isolated plan: 4 lengths from 64 to 1,024 tokens, 10 rounds", "about 18,205 prompt tokens", "has the first 24 tokens of prompts in its cache", "1 probes were left out: the server had part of their prompts in its cache"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%q was not said:\n%s", want, said)
 			}

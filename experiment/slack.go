@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fermata/deadline"
+	"fermata/internal/term"
 	"fermata/workload"
 )
 
@@ -52,7 +53,7 @@ func (p *SlackPlan) slacken(f *deadline.File, curve func(tokens float64) float64
 		}
 		rule.Workload, rule.Load, rule.Share, rule.ByLoad = p.Lengths, promise.Load, promise.Share, time.Duration(s).Round(time.Microsecond)
 		if beyond := countBeyond(prompts, f.Valid.PromptTokens[1]); beyond > 0 {
-			say("%.1f %% of the declared prompts are longer than the %d tokens that the curve is valid for: the slack takes it for granted there", 100*float64(beyond)/float64(len(prompts)), f.Valid.PromptTokens[1])
+			say("%.1f %% of the declared prompts are longer than the %s tokens that the curve is valid for: the slack takes it for granted there", 100*float64(beyond)/float64(len(prompts)), term.Count(int64(f.Valid.PromptTokens[1])))
 		}
 	}
 	if slices.Contains(f.Flags, deadline.LoadDependent) {

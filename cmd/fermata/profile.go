@@ -66,7 +66,7 @@ flagged, or its band did not get as narrow as asked; 130 interrupted.`,
 	c.Flags().Int32Var(&p.Shortest, "shortest", 0, "shortest prompt, `TOKENS` (default 256, hosted 512)")
 	c.Flags().Int32Var(&p.Longest, "longest", 0, "longest prompt, `TOKENS` (default 8192, hosted 32768)")
 	c.Flags().IntVar(&p.Lengths, "points", 7, "how many lengths: `N`")
-	c.Flags().IntVar(&p.Rounds, "rounds", 10, "isolated: rounds before the curve is first looked at: `N`")
+	c.Flags().IntVar(&p.Rounds, "rounds", 10, "isolated: rounds before the curve is first looked at, 10 at least: `N`")
 	c.Flags().IntVar(&p.Most, "most", 40, "isolated: rounds in all, where the band is not narrow enough before: `N`")
 	c.Flags().IntVar(&h.Requests, "requests", 100, "hosted: canaries and long prompts in all, where the curve is not good enough before: `N`")
 	c.Flags().DurationVar(&h.Over, "over", 24*time.Hour, "hosted: `TIME` over which they are spread")
@@ -280,42 +280,60 @@ func (s streams) profile(format string, p *experiment.Profiled) error {
 		}
 		return nil
 	}
-	return writeProfile(s.out, p)
+	return writeProfile(s.out, p, look(s.out).Width)
 }
 
-func writeProfile(w io.Writer, p *experiment.Profiled) error {
+// profileKey is where the text of a line about the curve begins.
+const profileKey = 17
+
+// writeProfile prints the curve and what it is worth, folded to a width; 0 leaves
+// lines alone.
+func writeProfile(w io.Writer, p *experiment.Profiled, width int) error {
 	d := p.Diagnosis
 	var b strings.Builder
+	fact := func(key, format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		lines := []string{text}
+		if width > 0 && profileKey+term.Cells(text) > width {
+			lines = term.Wrap(text, max(width, 60)-profileKey)
+		}
+		for _, line := range lines {
+			fmt.Fprintf(&b, "  %-15s%s\n", key, line)
+			key = ""
+		}
+	}
 	fmt.Fprintf(&b, "Prefill curve (%s, %s): TTFT from the sending, network included\n\n", p.Curve.Shape(), curveText(p.File))
 	fmt.Fprintf(&b, "  %8s  %5s  %10s  %10s  %10s  %s\n", "tokens", "n", "least", "median", "curve", "band (90 %)")
 	for _, l := range p.Lengths {
-		fmt.Fprintf(&b, "  %8d  %5d  %10s  %10s  %10s  [%s, %s]\n", l.Tokens, l.N, span(l.LeastNs), span(l.Mid), span(l.Fit), span(l.Low), span(l.High))
+		fmt.Fprintf(&b, "  %8s  %5d  %10s  %10s  %10s  [%s, %s]\n", term.Count(int64(l.Tokens)), l.N, span(l.LeastNs), span(l.Mid), span(l.Fit), span(l.Low), span(l.High))
 	}
-	fmt.Fprintf(&b, "\n  undelayed      %.0f %% of %d probes; the wait of all was %s at the median, %s at p90, %s at p99\n", 100*d.Undelayed, d.Probes, wait(d.DelayNs[0]), wait(d.DelayNs[1]), wait(d.DelayNs[2]))
-	fmt.Fprintf(&b, "                 %.1f of the short ones, %.1f of the middle, %.1f of the long\n", d.UndelayedThirds[0], d.UndelayedThirds[1], d.UndelayedThirds[2])
+	b.WriteByte('\n')
+	t := d.UndelayedThirds
+	fact("undelayed", "%.0f %% of %d probes; the wait of all was %s at the median, %s at p90, %s at p99", 100*d.Undelayed, d.Probes, wait(d.DelayNs[0]), wait(d.DelayNs[1]), wait(d.DelayNs[2]))
+	fact("", "about %.0f of the short ones, %.0f of the middle, %.0f of the long", t[0], t[1], t[2])
 	if s := p.File.Source; s != nil {
-		fmt.Fprintf(&b, "  spent          %s prompt tokens in %s\n", term.Count(s.Tokens), term.Duration(s.Hours*3600e9))
+		fact("spent", "%s prompt tokens in %s", term.Count(s.Tokens), term.Duration(s.Hours*3600e9))
 	}
-	fmt.Fprintf(&b, "  band           within %.1f %%\n", 100*d.HalfWidth)
-	fmt.Fprintf(&b, "  noise          %s and %.2g %%\n", span(int64(d.NoiseNs)), 100*d.NoiseShare)
-	fmt.Fprintf(&b, "  intercept      %s, of which network and overhead are part\n", span(int64(p.Curve.InterceptNs())))
+	fact("band", "within %.1f %%", 100*d.HalfWidth)
+	fact("noise", "%s and %.2g %%", span(int64(d.NoiseNs)), 100*d.NoiseShare)
+	fact("intercept", "%s, of which network and overhead are part", span(int64(p.Curve.InterceptNs())))
 	if d.TokensPerS > 0 {
-		fmt.Fprintf(&b, "  prefill        %s tokens/s at the longest prompt\n", term.Number(d.TokensPerS, false))
+		fact("prefill", "%s tokens/s at the longest prompt", term.Number(d.TokensPerS, false))
 	}
 	if r := p.File.SlackRule; r != nil {
-		fmt.Fprintf(&b, "  slack          %s: %s\n", span(int64(*p.File.Slack)), slackText(r))
+		fact("slack", "%s: %s", span(int64(*p.File.Slack)), slackText(r))
 		if n := len(r.Shared); n > 0 {
-			fmt.Fprintf(&b, "  shared         compute that others share at load %.3g: due after %s at %d tokens, %s at %d\n",
-				r.Load, span(int64(r.Shared[0].Time)), r.Shared[0].Tokens, span(int64(r.Shared[n-1].Time)), r.Shared[n-1].Tokens)
+			fact("shared", "compute that others share at load %.3g: due after %s at %s tokens, %s at %s",
+				r.Load, span(int64(r.Shared[0].Time)), term.Count(int64(r.Shared[0].Tokens)), span(int64(r.Shared[n-1].Time)), term.Count(int64(r.Shared[n-1].Tokens)))
 		}
 	} else {
-		b.WriteString("  slack          none was declared: give --lengths, --class or both\n")
+		fact("slack", "none was declared: give --lengths, --class or both")
 	}
 	flags := "none"
 	if len(d.Flags) > 0 {
 		flags = strings.Join(d.Flags, ", ")
 	}
-	fmt.Fprintf(&b, "  flags          %s\n", flags)
+	fact("flags", "%s", flags)
 	_, err := io.WriteString(w, b.String())
 	if err != nil {
 		return fmt.Errorf("printing the curve: %w", err)
