@@ -224,9 +224,9 @@ func (s *Study) AddEndpoint(e StudyEndpoint, statistics []Statistic, pooled *met
 func (s *Study) endpointBlocks() []block {
 	rates := block{title: "Tokens a second (95 % interval over all requests; p10–p90 of the rounds)", table: &table{columns: []column{{head: "endpoint", left: true}}}}
 	for _, r := range studyRates {
-		rates.table.columns = append(rates.table.columns, column{head: r.label}, column{head: "[95 %]", name: r.label + " [95 %]", left: true}, column{head: "rounds", name: r.label + " rounds", left: true})
+		rates.table.columns = append(rates.table.columns, column{head: r.label}, column{head: "[95 %]", name: r.label + " [95 %]", left: true, drop: 1}, column{head: "rounds", name: r.label + " rounds", left: true, drop: 2})
 	}
-	rates.table.columns = append(rates.table.columns, column{head: "TPS p10–p90", left: true})
+	rates.table.columns = append(rates.table.columns, column{head: "TPS p10–p90", left: true, drop: 3})
 	together := block{title: "Tokens that come together", table: &table{columns: []column{{head: "endpoint", left: true}, {head: "same event"}, {head: "same read"}}}}
 	ttft := block{title: "TTFT by the length of the prompt, from the sending", table: &table{columns: []column{{head: "endpoint", left: true}, {head: "tokens"}, {head: "n"}, {head: "p10"}, {head: "p50"}, {head: "p90"}, {head: "max"}}}}
 	fluid := block{title: "Fluidity by the target gap (decode)", table: &table{columns: []column{{head: "endpoint", left: true}, {head: "gap"}, {head: "p1"}, {head: "p50"}, {head: "share ≥ 0.9"}}}}
