@@ -150,7 +150,7 @@ func (m *remarks) failures(w *list, r *Result, y *tally, byFailures bool) {
 			s = s[:maxInterrupted]
 		}
 		w.add("interrupted", "the run was cut short: "+s,
-			"Requests cut off at the end count as failures (truncated_by_us, not_sent), and a short run has wide intervals.")
+			"Requests cut off at the end count as failures (truncated_by_us, not_sent, incomplete), and a short run has wide intervals.")
 	}
 	if l := r.Load; l.Retried > 0 {
 		w.add("retried", fmt.Sprintf("%d of %d requests were tried again: %d earlier tries are not judged, and each request counts from its first due time to the end of its last try", l.Retried, y.measured, l.EarlierTries),
