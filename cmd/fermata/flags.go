@@ -101,6 +101,11 @@ func addFormat(c *cobra.Command, format *string, all report.Formats) {
 	_ = c.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions(all.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// completes are the values that a shell offers for a flag.
+func completes(c *cobra.Command, flag string, values ...string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
 // checkFormat refuses an unknown format, before anything is measured.
 func checkFormat(format string, all report.Formats) error {
 	if err := all.Check(format); err != nil {

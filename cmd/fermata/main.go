@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"fermata/experiment"
 	"fermata/internal/conf"
@@ -93,9 +94,21 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func run(args []string, stdout, stderr io.Writer) int {
 	s := streams{out: stdout, err: &notices{out: stderr}}
 	root := newRoot(s)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		unquote(root)
+	}
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(context.Background())
 	return s.exit(err, c.CommandPath())
+}
+
+// unquote takes the marks of values out of what flags say, which help reads and a
+// shell would show.
+func unquote(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	for _, sub := range c.Commands() {
+		unquote(sub)
+	}
 }
 
 func newRoot(s streams) *cobra.Command {

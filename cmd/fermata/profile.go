@@ -75,6 +75,8 @@ flagged, or its band did not get as narrow as asked; 130 interrupted.`,
 	slack := addSlackFlags(c, &p.Slack)
 	c.Flags().StringVar(&out, "out", "", "`DIR` for deadlines.yaml and the recordings (default runs/TIME-profile)")
 	c.Flags().StringVarP(&format, "output-format", "o", "terminal", "`FORMAT` of what is printed: terminal, or yaml for the deadlines file")
+	completes(c, "plan", isolatedPlan, hostedPlan)
+	completes(c, "output-format", "terminal", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := planned(c, plan); err != nil {
 			return err
@@ -140,6 +142,8 @@ func addSlackFlags(c *cobra.Command, p *experiment.SlackPlan) func() error {
 	c.Flags().StringVar(&utilisation, "utilisation", "0.6", "`LOAD` at which waiting is still acceptable")
 	c.Flags().StringVar(&share, "share", "95%", "`SHARE` of requests that wait no longer than the slack at that load")
 	c.Flags().StringVar(&p.Class, "class", "", "`CLASS` of user: interactive, medium or low")
+	completes(c, "lengths", spec.Flag{Name: "lengths"}.Values()...)
+	completes(c, "class", "interactive", "medium", "low")
 	return func() (err error) {
 		if p.Promise.Share, err = shareOf("--share", share); err != nil {
 			return err

@@ -39,6 +39,7 @@ figures cannot be quoted; 130 interrupted.`,
 	}
 	c.Flags().BoolVar(&quick, "quick", false, "fewer and shorter loads")
 	c.Flags().StringVar(&transport, "transport", "", "`NAME`: fast or compatible; by default what a run would choose")
+	completes(c, "transport", wire.FastName, wire.CompatibleName)
 	addFormat(c, &format, report.DocumentFormats)
 	addQuiet(c, &s.quiet)
 	c.RunE = func(c *cobra.Command, _ []string) error {
