@@ -329,6 +329,8 @@ func (l *loop) broke(c *call, err error) {
 func (l *loop) cut(c *call, cause error) {
 	switch {
 	case c.state == ended:
+	case c.place >= 0 && l.tooEarly(c): // who halts a run and cuts it tells both at once
+		l.takeBack(c)
 	case c.place >= 0: // not begun
 		l.dues.remove(c)
 		l.enter(c)

@@ -246,6 +246,29 @@ func TestHalt(t *testing.T) {
 	}
 }
 
+// Who halts a run and cuts what is left of it leaves no trace of what was not due either,
+// though the loop hears of both at once.
+func TestHaltAndCut(t *testing.T) {
+	f := newTestFast(t, NewClock())
+	l := f.loops[0]
+	for _, handed := range []bool{true, false} { // before the halt, and after it
+		later := &counter{over: make(chan struct{})}
+		c := &call{loop: l, follower: later, due: f.clock.Now() + int64(time.Hour), made: f.clock.Now()}
+		notes := []note{{what: startCall, call: c}, {what: haltAll}, {what: cutCall, call: c, err: errCutByTest}}
+		if !handed {
+			notes[0], notes[1] = notes[1], notes[0]
+		}
+		l.active.Add(1)
+		l.mu.Lock()
+		l.notes = append(l.notes, notes[:2]...)
+		l.mu.Unlock()
+		l.post(notes[2])
+		if <-later.over; !errors.Is(later.result.Err, ErrWithdrawn) || later.due != 0 {
+			t.Errorf("%+v", later)
+		}
+	}
+}
+
 // A follower that has heard enough ends its request, and hears nothing more.
 func TestFollowerStops(t *testing.T) {
 	s := play(t, func(_ int, c *playing) {

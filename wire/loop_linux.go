@@ -230,15 +230,22 @@ func (l *loop) takeNotes() {
 func (l *loop) withdraw() {
 	for i := 0; i < len(l.dues); {
 		c := l.dues[i]
-		if c.due <= max(l.halted, c.made) {
+		if !l.tooEarly(c) {
 			i++
 			continue
 		}
-		l.dues.remove(c) // what takes its place is looked at next, or is due sooner than what was
-		c.result = Result{End: l.clock.Now(), Err: ErrWithdrawn}
-		c.slot = l.decoder.slots.take(c)
-		l.finish(c)
+		l.takeBack(c) // what takes its place is looked at next, or is due sooner than what was
 	}
+}
+
+// tooEarly says that a call that waits for its due time never becomes due.
+func (l *loop) tooEarly(c *call) bool { return l.halted > 0 && c.due > max(l.halted, c.made) }
+
+func (l *loop) takeBack(c *call) {
+	l.dues.remove(c)
+	c.result = Result{End: l.clock.Now(), Err: ErrWithdrawn}
+	c.slot = l.decoder.slots.take(c)
+	l.finish(c)
 }
 
 // sendDue begins the calls whose time has come.
