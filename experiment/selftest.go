@@ -177,6 +177,13 @@ func judgeSelftest(s *report.Selftest) {
 	}
 	if s.Verdict.Streams == 0 {
 		s.Verdict.Text = "This machine's figures cannot be quoted to a millisecond: already at the lowest load stamps, gaps or TTFT were further off at p99, or the server held no load."
+		if slices.ContainsFunc(s.Steps, func(t report.SelftestStep) bool {
+			return !t.Void && t.Failed == 0 && max(t.Error.P99, t.GapError.P99, t.TTFTError.P99) <= passNs
+		}) {
+			s.Verdict.Text += " A higher load kept to it, so something else held this machine up: run the self-test again, with nothing beside it."
+		} else {
+			s.Verdict.Text += " Other work on the machine has that effect: run the self-test again without it."
+		}
 		return
 	}
 	quoted := roundUp(worst)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -238,6 +239,7 @@ func TestVerdictOfSelftest(t *testing.T) {
 		{"all good", []report.SelftestStep{step(50, 8*us, false, 0), step(1000, 17*us, false, 0)}, 1000, 20_000, 0, 0},
 		{"one passes", []report.SelftestStep{step(50, 8*us, false, 0), step(1000, 1500*us, false, 0)}, 50, 10_000, 1000, 20_000},
 		{"the first passes", []report.SelftestStep{step(50, 2000*us, false, 0)}, 0, 0, 0, 1000},
+		{"only the first passes", []report.SelftestStep{step(50, 2000*us, false, 0), step(1000, 9*us, false, 0)}, 0, 0, 0, 1000},
 		{"void", []report.SelftestStep{step(50, 8*us, false, 0), step(1000, 1500*us, true, 0)}, 50, 10_000, 0, 0},
 		{"gaps pass", []report.SelftestStep{step(50, 8*us, false, 0), {Streams: 250, GapError: report.Spread{P99: int64(2000 * us)}}, step(1000, 9*us, false, 0)}, 50, 10_000, 0, 0},
 		{"all void", []report.SelftestStep{step(50, 8*us, true, 0)}, 0, 0, 0, 0},
@@ -258,6 +260,9 @@ func TestVerdictOfSelftest(t *testing.T) {
 		}
 		if s.Verdict.Streams != c.streams || quoted != c.errorNs || value(s.PassesHigh) != c.high || c.name == "one passes" && value(s.PassesLow) != c.low {
 			t.Errorf("%s: %d streams, %d ns, passes between %g and %g: %s", c.name, s.Verdict.Streams, quoted, value(s.PassesLow), value(s.PassesHigh), s.Verdict.Text)
+		}
+		if again := strings.Contains(s.Verdict.Text, "A higher load kept to it"); again != (c.name == "only the first passes") {
+			t.Errorf("%s: %s", c.name, s.Verdict.Text)
 		}
 	}
 }
