@@ -28,9 +28,29 @@ var htmlFiles embed.FS
 // htmlTemplate escapes by context whatever comes from servers.
 var htmlTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page.tmpl").Funcs(template.FuncMap{
-		"toneClass": toneClass, "plain": term.Plain,
+		"toneClass": toneClass, "plain": term.Plain, "spoken": spoken,
 	}).ParseFS(htmlFiles, "html/page.tmpl"))
 })
+
+// A part of a text is words, or a command that stood between backquotes.
+type part struct {
+	Text    string
+	Command bool
+}
+
+// spoken are the parts of a text for people.
+func spoken(text string) (parts []part) {
+	marked := strings.Split(term.Plain(text), "`")
+	if len(marked)%2 == 0 { // one is alone
+		return []part{{Text: term.Plain(text)}}
+	}
+	for i, t := range marked {
+		if t != "" {
+			parts = append(parts, part{t, i%2 == 1})
+		}
+	}
+	return parts
+}
 
 // An htmlPage is what the template is filled with.
 type htmlPage struct {

@@ -187,7 +187,8 @@ const hostileName = `<script>alert(1)</script><img src=x onerror=alert(2)>"';-->
 // Text from servers is data wherever it comes to stand.
 func TestHTMLEscapes(t *testing.T) {
 	p := made{name: hostileName, model: hostileName, requests: 60, tokens: 8, rate: 4, fail: true}.portrayed(t)
-	p.Result.Warnings = append(p.Result.Warnings, metrics.Warning{Code: hostileName, Text: hostileName, Help: hostileName})
+	p.Result.Warnings = append(p.Result.Warnings, metrics.Warning{Code: hostileName, Text: hostileName, Help: hostileName},
+		metrics.Warning{Code: "few_runs", Text: "one pair", Help: "In turns: `fermata run <x>`."})
 	p.Result.Run.Labels = map[string]string{hostileName: hostileName}
 	p.Result.SLO[0].Objective = hostileName
 	q := p
@@ -202,6 +203,9 @@ func TestHTMLEscapes(t *testing.T) {
 	}
 	if !strings.Contains(text, "&lt;script&gt;alert(1)&lt;/script&gt;") {
 		t.Error("the name is not shown")
+	}
+	if !strings.Contains(text, "In turns: <code>fermata run &lt;x&gt;</code>.") {
+		t.Error("a command is not shown as one")
 	}
 }
 
