@@ -34,29 +34,13 @@ func readFrugally() (release func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// collectSeldom makes the collector work half as often until release is called: a
-// recording is finished and judged in bounded memory and in a moment, of which the
-// collector would take a tenth. Who has set GOGC keeps it.
-func collectSeldom() (release func()) {
-	before := debug.SetGCPercent(seldom)
-	if before != usual {
-		debug.SetGCPercent(before)
-	}
-	return func() { debug.SetGCPercent(before) }
-}
-
-// By how many per cent the heap grows until it is looked through: Go's own choice, and
-// ours while the load is over.
-const (
-	usual  = 100
-	seldom = 200
-)
-
-// giveBack gives the system what is no longer used, where that may be much: a small
-// heap is used again, and looking through it costs more than it gives.
-func giveBack() {
+// clearUp has the garbage of what is over collected, so that what follows uses the same
+// memory, and gives it back to the system where it is much.
+func clearUp() {
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); m.HeapInuse > headroom/2 {
 		debug.FreeOSMemory()
+	} else {
+		runtime.GC()
 	}
 }

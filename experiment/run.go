@@ -358,7 +358,6 @@ func fileRune(r rune) rune {
 // Judge reads the recording in dir and says what can be claimed from it, as the
 // run was judged when it was made, with settings over that.
 func Judge(dir string, sets []conf.Setting, version string) (*metrics.Result, error) {
-	defer collectSeldom()()
 	a, err := reopen(dir, sets)
 	if err != nil {
 		return nil, err

@@ -199,9 +199,8 @@ func (r *session) record(ctx context.Context, by steersman) (load.End, error) {
 		job.Sampled = r.figures.sampled
 	}
 	end, err := load.Run(ctx, o.Stop, job)
-	giveBack() // the load's: to finish the recording and to judge it each want as much again
-	defer giveBack()
-	defer collectSeldom()()
+	clearUp() // the load's: to finish the recording and to judge it each want as much again
+	defer clearUp()
 	r.figures.stop()
 	if err == nil {
 		err = promptsErr(all)
