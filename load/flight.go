@@ -75,7 +75,7 @@ func (s *flights) remove(f *flight) {
 // send has a request leave, once there is a place in flight, and tells c when it
 // has ended. It does not wait.
 func (r *run) send(f *flight, c caller) {
-	if r.hasRoom() {
+	if f.early && r.room == nil || r.hasRoom() { // a stopped run's transport withdraws what is not due
 		r.launch(f, c)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"fermata/internal/calm"
 	"fermata/recording"
 	"fermata/schedule"
+	"fermata/wire"
 	"fermata/workload"
 )
 
@@ -273,3 +274,53 @@ func goroutines() int {
 	}
 	return n
 }
+
+// A request that is on its way to the transport before it is due, when the run is
+// stopped, leaves no trace.
+func TestStopBeforeOneIsDue(t *testing.T) {
+	stop := make(chan struct{})
+	e := &eager{halted: make(chan struct{})}
+	j := job(t, "http://127.0.0.1:1", newTape(), schedule.Options{Kind: schedule.Constant, Rate: 100, Requests: 1000, Warmup: "0"})
+	j.Witness = begins(func(index int64) {
+		if index == 5 { // it is entered, and has not left
+			close(stop)
+			<-e.halted
+		}
+	})
+	j.Transport = func(c wire.Clock) wire.Transport {
+		e.stage = stage{clock: c, start: func(s *stage, f wire.Follower) { s.refuse(f) }}
+		return e
+	}
+	end, r := offerUntil(t, t.Context(), stop, j)
+	if len(r.traces) != 5 || end.Interrupted == "" || end.Live.MeasuredDue != 5 || end.Live.InFlight != 0 {
+		t.Errorf("%d requests, %+v", len(r.traces), end)
+	}
+}
+
+// An eager transport takes requests before they are due, until it is halted.
+type eager struct {
+	stage
+	once   sync.Once
+	halted chan struct{}
+}
+
+func (e *eager) Lead() time.Duration { return 50 * time.Millisecond }
+func (e *eager) Halt()               { e.once.Do(func() { close(e.halted) }) }
+
+func (e *eager) Start(req *wire.Request, f wire.Follower) wire.Call {
+	select {
+	case <-e.halted:
+		f.End(wire.Result{End: e.clock.Now(), Err: wire.ErrWithdrawn})
+		return e
+	default:
+		return e.stage.Start(req, f)
+	}
+}
+
+// Begins are a witness of beginnings alone.
+type begins func(index int64)
+
+func (b begins) Begun(index, _ int64)   { b(index) }
+func (b begins) First(int64, int64)     {}
+func (b begins) Silent(int64)           {}
+func (b begins) Ended(*recording.Trace) {}
