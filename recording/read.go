@@ -55,6 +55,10 @@ func Open(path string) (*Recording, error) {
 		if path, err = findRequests(path); err != nil {
 			return nil, err
 		}
+	} else if dir := filepath.Dir(path); filepath.Ext(path) != ".parquet" {
+		if _, err := os.Stat(filepath.Join(dir, RequestsFile)); err == nil { // its result.json, say
+			return nil, barren(fmt.Sprintf("%s is no recording, but the folder that it is in: name %s", path, dir))
+		}
 	}
 	r := &Recording{path: path}
 	if err := r.open(); err != nil {

@@ -23,7 +23,12 @@ func TestOpenErrors(t *testing.T) {
 	}{{1}}))
 	newer := filepath.Join(dir, "newer.parquet")
 	must(t, WriteParquet(newer, Meta{Schema: "fermata.recording/2"}, Slice{}.Traces(0)))
+	whole := t.TempDir()
+	must(t, WriteParquet(filepath.Join(whole, RequestsFile), Meta{}, Slice{}.Traces(0)))
+	beside := filepath.Join(whole, "result.json")
+	must(t, os.WriteFile(beside, []byte("{}"), 0o666))
 	for path, says := range map[string]string{
+		beside:                     "no recording, but the folder that it is in: name " + whole,
 		filepath.Join(dir, "none"): "there is no folder or file",
 		dir:                        "holds no recording",
 		notParquet:                 "no Parquet file, or not a whole one",
