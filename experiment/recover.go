@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 
+	"fermata/internal/term"
 	"fermata/recording"
 )
 
@@ -14,9 +15,9 @@ func Recover(dir, version string) ([]string, error) {
 	}
 	var told []string
 	if found.Finished {
-		told = append(told, fmt.Sprintf("%s is whole, with %d requests: nothing to recover", dir, found.Requests))
+		told = append(told, fmt.Sprintf("%s is whole, with %s requests: nothing to recover", dir, term.Count(found.Requests)))
 	} else {
-		told = append(told, fmt.Sprintf("recovered %d requests with %d arrivals; %d of them were under way", found.Requests, found.Arrivals, found.Incomplete))
+		told = append(told, fmt.Sprintf("recovered %s requests with %s arrivals; %s of them were under way", term.Count(found.Requests), term.Count(found.Arrivals), term.Count(found.Incomplete)))
 	}
 	if found.Torn > 0 {
 		told = append(told, fmt.Sprintf("%d bytes after the last whole frame were dropped: what was being written when the process died", found.Torn))

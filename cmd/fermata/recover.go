@@ -14,7 +14,8 @@ func newRecover(s streams) *cobra.Command {
 Every arrival that had been recorded is kept; requests that were under way count
 as incomplete. It can be repeated, and does nothing to a recording that is
 whole.`,
-		Args: takes(1, 1, "one RUN"),
+		Example: "  fermata recover runs/20261129-120000",
+		Args:    takes(1, 1, "one RUN"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			told, err := experiment.Recover(args[0], version())
 			if err != nil {
