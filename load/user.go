@@ -27,7 +27,8 @@ type user struct {
 	crowd  *crowd
 	number int
 	turn   int64        // that comes next
-	due    int64        // of that, once it is known
+	came   int64        // when it came to be: nobody was free before
+	due    int64        // of that turn, once it is known
 	free   atomic.Int64 // since when it has had its answers
 	left   atomic.Int32 // of its query: answers that have not ended, and 1 while it is sent
 	last   bool         // nothing is to follow its query
@@ -40,7 +41,7 @@ func (c *crowd) ask(n int) {
 	c.asking.Add(n)
 	for number := range users {
 		u := &users[number]
-		u.crowd, u.number = c, number
+		u.crowd, u.number, u.came = c, number, c.run.clock.Now()
 		u.goOn()
 	}
 	c.asking.Wait()
@@ -96,11 +97,7 @@ func (u *user) take(query []*flight) (all []*flight, ready bool, err error) {
 		s.wait(u)
 		return nil, false, nil
 	}
-	due := u.due
-	if u.turn == 0 {
-		due = max(due, r.clock.Now()) // nobody was free before there were users
-	}
-	due = max(due, r.lastDue) // phases count in order of due times
+	due := max(u.due, u.came, r.lastDue) // phases count in order of due times
 	r.lastDue = due
 	for range streams {
 		at, ok := r.times.Next(due)

@@ -303,3 +303,36 @@ func TestUsersWaitForBodies(t *testing.T) {
 		}
 	})
 }
+
+// Users who wait for their first bodies are due since they came, and make nobody else due
+// later than that is: what this machine takes for bodies is lateness.
+func TestFirstBodiesAreLate(t *testing.T) {
+	t.Parallel()
+	calm.Try(t, func(t testing.TB) {
+		const users = 8
+		url, _ := scripted(t, "{ttft: 5ms, gap: 1ms}")
+		j := job(t, url, newTape(), schedule.Options{Kind: schedule.Closed, Concurrency: users, Requests: 2 * users, Warmup: "0", Drain: "quiet"})
+		j.Prompts = slowWriter{j.Prompts, 0, func() { time.Sleep(60 * time.Millisecond) }}
+		_, r := offer(t, j)
+		all := phases(r)[recording.Measured]
+		if len(all) != 2*users {
+			t.Fatalf("%d requests", len(all))
+		}
+		var ends []int64
+		for i, tr := range all {
+			if i < users && tr.Due > all[0].Due+3*ms {
+				t.Errorf("user %d came with the first, who was due at %d, and was due at %d", i, all[0].Due, tr.Due)
+			}
+			ends = append(ends, tr.End.V)
+		}
+		slices.Sort(ends)
+		if last := all[users-1]; last.Sent.V-last.Due < 100*ms {
+			t.Errorf("the last of the users left %d ns after it was due", last.Sent.V-last.Due)
+		}
+		for i, tr := range all[users:] {
+			if tr.Due != ends[i] {
+				t.Errorf("the %d. who was free was due at %d, want %d, when the answer ended", i, tr.Due, ends[i])
+			}
+		}
+	})
+}
