@@ -194,18 +194,11 @@ func (b *bench) burners() error {
 	b.rig.Realtime = false
 	defer func() { b.rig.Realtime = was }()
 	for range 2 {
-		cmd := b.self("burn")
-		in, err := cmd.StdinPipe()
+		over, err := b.burner(b.rig.ClientCores)
 		if err != nil {
 			return err
 		}
-		if _, _, err := place.Start(cmd, place.Place{Cores: b.rig.ClientCores}); err != nil {
-			return err
-		}
-		defer func() {
-			in.Close()
-			_ = cmd.Wait()
-		}()
+		defer over()
 	}
 	cells, err := b.several(b.fermata, experiment.SpreadTrial(1000, 20, b.span))
 	if err != nil {
@@ -215,6 +208,22 @@ func (b *bench) burners() error {
 	b.row("exact arrivals with two CPU burners on the client's core, 1,000 × 20/s", "p99 ≤ 15 µs, p99.9 ≤ 250 µs, exact ≥ 97%",
 		fmt.Sprintf("%s, %s, %s%s", term.Duration(p99), term.Duration(p999), term.Percent(share), voids(cells)), p99 <= 15e3 && p999 <= 250e3 && share >= .97, cells...)
 	return nil
+}
+
+// burner starts a process that keeps one of the cores busy until over is called.
+func (b *bench) burner(cores []int, how ...string) (over func(), err error) {
+	cmd := b.self(append([]string{"burn"}, how...)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := place.Start(cmd, place.Place{Cores: cores}); err != nil {
+		return nil, err
+	}
+	return func() {
+		in.Close()
+		_ = cmd.Wait()
+	}, nil
 }
 
 // bound is what stamps say of themselves on either transport.
@@ -325,7 +334,7 @@ func (b *bench) footprint() error {
 			}
 		}
 		used := float64(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())
-		start, rss = append(start, used-use.between(from, to)), append(rss, max(use.peakKiB, mostKiB(cmd.ProcessState)))
+		start, rss = append(start, used-use.between(from, to)), append(rss, use.peakKiB)
 	}
 	s, m := median(start, itself), median(rss, itself)
 	b.row("`fermata run` at 256 streams, 1,024 requests: start and report", "≤ 0.1 s CPU, ≤ 40 MiB", fmt.Sprintf("%.2f s, %.0f MiB", s/1e9, m/1024), s <= 1e8 && m <= 40*1024)

@@ -238,7 +238,17 @@ func (u *usage) take(pid int) {
 		pages += n
 	}
 	u.at, u.cpu = append(u.at, time.Now().UnixNano()), append(u.cpu, ticks*1e7)
-	u.peakKiB = max(u.peakKiB, pages*float64(os.Getpagesize())/1024)
+	u.peakKiB = max(u.peakKiB, pages*float64(os.Getpagesize())/1024, peakKiB(pid))
+}
+
+// peakKiB is the most memory that a process has had so far, by the system's own count; 0
+// where it does not say.
+func peakKiB(pid int) (kib float64) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if _, after, ok := strings.Cut(string(b), "VmHWM:"); err == nil && ok {
+		_, _ = fmt.Sscan(after, &kib)
+	}
+	return kib
 }
 
 // between is the processor time used from one moment to another; from look to look it

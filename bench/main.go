@@ -8,7 +8,8 @@
 // Everything is offered by the same beacon (package beacon), on a core of its own
 // in real time if this user may, where clients are too: that imitates a machine
 // that is quiet. Cells are medians of -k trials of -span each. A cell is void where
-// the beacon's own lateness was 1 ms or more at p99.
+// the beacon's own lateness was 1 ms or more at p99. A virtual machine's cores that sleep
+// between two events make all that comes after dearer: -awake keeps them from it.
 package main
 
 import (
@@ -22,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -29,6 +31,7 @@ import (
 	"time"
 
 	"fermata/experiment"
+	"fermata/internal/place"
 )
 
 // A bench is one run of this program.
@@ -40,6 +43,7 @@ type bench struct {
 	span      time.Duration
 	transport string
 	only      string
+	awake     bool
 	events    int64 // of valid trials in which no bound may be violated
 	tools     tools
 
@@ -67,7 +71,7 @@ func main() {
 		case "trial":
 			exit(experiment.TrialMain(os.Stdin, os.Stdout))
 		case "burn":
-			burn()
+			burn(len(os.Args) > 2)
 		}
 	}
 	exit(run(os.Args[1:], os.Stdout))
@@ -81,10 +85,15 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// burn keeps a processor busy until standard input ends.
-func burn() {
+// burn keeps a processor busy until standard input ends; last says: unless anybody else
+// wants it.
+func burn(last bool) {
 	signal.Ignore(os.Interrupt)
 	go func() {
+		runtime.LockOSThread()
+		if last {
+			standBack()
+		}
 		var turns atomic.Int64
 		for {
 			turns.Add(1)
@@ -99,6 +108,7 @@ func run(args []string, to io.Writer) error {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.IntVar(&b.k, "k", 3, "trials of each cell, of which the median counts")
 	f.DurationVar(&b.span, "span", 3*time.Second, "length of a trial")
+	f.BoolVar(&b.awake, "awake", false, "keep the cores from sleeping: a process of the lowest priority on each")
 	f.StringVar(&b.transport, "transport", "", "fast or compatible; by default what a run would choose")
 	f.StringVar(&b.only, "only", "", "of client: goals whose name contains this; of peers: loads such as 1000x20,100x20")
 	f.Int64Var(&b.events, "events", 1_000_000, "of client: events of valid trials in which no bound may be violated")
@@ -136,6 +146,15 @@ func run(args []string, to io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if b.awake {
+		for _, core := range place.Cores() {
+			over, err := b.burner([]int{core}, "last")
+			if err != nil {
+				return errors.Join(err, b.rig.Close())
+			}
+			defer over()
+		}
+	}
 	err = what(&b)
 	return errors.Join(err, b.out.Flush(), b.rig.Close())
 }
@@ -145,8 +164,8 @@ func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+
 // machine is the line that any figure needs beside it.
 func (b *bench) machine() string {
 	m := experiment.MachineOf(b.rig)
-	return fmt.Sprintf("%s, %s. Beacon's own place: %v, real time: %v. Medians of %d trials of %s; %s.",
-		cmp.Or(m.Processor, m.Arch), strings.TrimSpace(fmt.Sprintf("%d cores, %s %s", m.Cores, m.OS, m.Kernel)), b.rig.Beacon.Cores, b.rig.Beacon.Realtime, b.k, b.span, time.Now().Format("2006-01-02"))
+	return fmt.Sprintf("%s, %s. Beacon's own place: %v, real time: %v; cores kept awake: %v. Medians of %d trials of %s; %s.",
+		cmp.Or(m.Processor, m.Arch), strings.TrimSpace(fmt.Sprintf("%d cores, %s %s", m.Cores, m.OS, m.Kernel)), b.rig.Beacon.Cores, b.rig.Beacon.Realtime, b.awake, b.k, b.span, time.Now().Format("2006-01-02"))
 }
 
 // median of the values that pick gives, by the middle of an odd number and the
