@@ -27,7 +27,7 @@ func (d *departures) Sent(index int64, try int32, at int64, connected recording.
 	return d.Recorder.Sent(index, try, at, connected)
 }
 
-// A stream that waits for its answer costs 1.2 KiB of this process's memory: its user, its
+// A stream that waits for its answer costs less than a KiB of this process's memory: its user, its
 // request, its connection, its place in the journal. Beside it are the blocks of the transport's
 // log, as many as its decoder was behind.
 func TestStreamsAreSmall(t *testing.T) {
